@@ -3,6 +3,7 @@
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from tidings.engine.quality import (
     PlainSetDiversity,
     Quality,
     make_set_diversity,
+    measure_sets,
 )
 from tidings.errors import TidingsError
 from tidings.model.records import Delivery, Event, Match
@@ -162,6 +164,20 @@ def test_the_kernel_equals_the_plain_version(
             same(fast, plain)
     same(fast, plain)
     assert len(fast._hashes) == len(fast._slots) <= 3 * (span - 1)
+
+
+@given(large_windows(min_size=12, max_size=12), STEPS, st.integers(2, 4))
+def test_all_deliveries_measured_at_once_equal_those_measured_one_by_one(
+    window: list[Candidate], steps: list[tuple[str, int, str]], span: int
+) -> None:
+    events, plain = [member.event for member in window], PlainSetDiversity(Overlap(), span)
+    for name, number, _ in steps:
+        plain.add(name, events[number])
+    subscribers = np.array(["abc".index(name) for name, _, _ in steps], np.int64)
+    numbers = np.array([number for _, number, _ in steps], np.int64)
+    sums = measure_sets(subscribers, numbers, events, 3, span)
+    for row, name in enumerate("abc"):
+        assert sums[row].tolist() == pytest.approx(list(plain.of(name)))
 
 
 def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:

@@ -4,7 +4,7 @@ Running sums, a few operations per match or delivery: cheap enough to be always 
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify import Distance, EventHashes
 from tidings.diversify.distance import Overlap
 from tidings.diversify.event_tokens import has_kernel
@@ -256,6 +256,22 @@ def make_set_diversity(distance: Distance, span: int = SPAN) -> SetDiversity:
         if has_kernel(distance)
         else PlainSetDiversity(distance, span)
     )
+
+
+def measure_sets(
+    subscribers: Int64s, events: Int64s, delivered: Sequence[Event], count: int, span: int = SPAN
+) -> Float64s:
+    """Return for each of `count` subscribers the sum of distances, and the number of pairs.
+
+    Deliveries are pairs of numbers, in order: a subscriber, and an event of `delivered`. This is
+    the diversity of sets by overlap, measured in one call.
+    """
+    hashes, sums = EventHashes(Overlap()), np.zeros((count, 2))
+    slots = np.asarray(hashes.add_many(delivered), np.int64)
+    rings = DeliveryRings(np.zeros((count, span - 1), np.int32), np.zeros(count, np.int64))
+    references = np.zeros(hashes.capacity, np.int64)
+    measure_deliveries(hashes.rows, subscribers, slots[events], rings, references, sums)
+    return sums
 
 
 class PlainSetDiversity:

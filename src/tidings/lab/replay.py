@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
-from tidings.diversify.distance import Overlap
-from tidings.engine.quality import Distances, make_set_diversity
+from tidings.engine.quality import measure_sets
 from tidings.feed.columnar.delivery_table import delivery_table
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.policy_key import needs_attributes
@@ -109,16 +108,22 @@ class VariantFeeds:
             for number, variant in enumerate(variants)
             for subscriber in recording.subscribers
         ]
-        self.names = [name for name, _, _ in members]
-        _enrol(self._feeds, self.names, [policy for _, policy, _ in members])
+        names = [name for name, _, _ in members]
+        self._names = pa.array(names, pa.string())
+        _enrol(self._feeds, names, [policy for _, policy, _ in members])
         for name, policy, paused in members:
             if paused and policy.rules:
                 self._feeds.pause(name)
         ids = [subscription.id for subscription in recording.subscriptions]
         self._subscriptions = self._feeds.tables.matched.hold(ids)
         self._compare = any(needs_attributes(policy) for _, policy, _ in members)
-        self._delivered: list[pa.Table] = []
+        self._delivered: list[list[pa.Table]] = [[] for _ in variants]
         self.ruled: Counter[tuple[int, str, str]] = Counter()
+
+    def numbers(self, names: pa.ChunkedArray) -> Int64s:
+        """Return the numbers of feeds by their names."""
+        numbers: Int64s = pc.index_in(names, value_set=self._names).to_numpy().astype(np.int64)
+        return numbers
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -126,8 +131,9 @@ class VariantFeeds:
         return self._feeds.set_aside
 
     def delivered(self) -> pa.Table:
-        """Return all deliveries so far, under the names of the feeds."""
-        return pa.concat_tables([DELIVERIES.empty_table(), *self._delivered])
+        """Return all deliveries so far, under the names of the feeds, variant after variant."""
+        tables = [table for tables in self._delivered for table in tables]
+        return pa.concat_tables([DELIVERIES.empty_table(), *tables])
 
     def offer(self, chunk: slice, matches: Sequence[Matches]) -> None:
         """Offer a chunk of events with their matches by variant, and advance time to its end."""
@@ -140,7 +146,7 @@ class VariantFeeds:
             )
             batch = self._feeds.offer_matches(renumbered, slots, sequences)
             if len(batch):
-                self._delivered.append(delivery_table(batch, self._feeds.tables))
+                self._delivered[variant].append(delivery_table(batch, self._feeds.tables))
         now_us = int(self._recording.published_us[chunk.stop - 1])
         self.advance(Moment(now_us, int(sequences[-1])))
 
@@ -148,7 +154,7 @@ class VariantFeeds:
         """Move the clock to `now`; note what becomes due, and what rules have done."""
         batch = self._feeds.advance_columns(now)
         if len(batch):
-            self._delivered.append(delivery_table(batch, self._feeds.tables))
+            self._note(delivery_table(batch, self._feeds.tables))
         for columns in self._feeds.take_verdict_columns():
             for fate in _FATES:
                 for (number, rule), count in columns.of_fate(fate).counts().items():
@@ -157,6 +163,12 @@ class VariantFeeds:
             variant = self._feeds.number(name) // self._people
             for verdict in verdicts:
                 self.ruled[variant, verdict.rule, verdict.fate] += 1
+
+    def _note(self, table: pa.Table) -> None:
+        """Note deliveries of several variants."""
+        variants = self.numbers(table["subscriber"]) // self._people
+        for variant in np.unique(variants).tolist():
+            self._delivered[variant].append(table.filter(pa.array(variants == variant)))
 
     def _slots(
         self, chunk: slice, matches: Sequence[Matches]
@@ -275,16 +287,15 @@ def _numbered(recording: Recording, feeds: VariantFeeds) -> _Deliveries:
     table = feeds.delivered()
     events = pa.array([event.id for event in recording.events], pa.string())
     places = pc.index_in(table["event"], value_set=events).to_numpy().astype(np.int64)
-    numbers = pc.index_in(table["subscriber"], value_set=pa.array(feeds.names, pa.string()))
     published = pa.array(recording.published_us[places]).cast(DELIVERED.field("published_at").type)
     table = table.append_column("published_at", published)
-    return _Deliveries(numbers.to_numpy().astype(np.int64), places, table)
+    return _Deliveries(feeds.numbers(table["subscriber"]), places, table)
 
 
 def _delivered(
     recording: Recording, names: Sequence[str], sent: _Deliveries, scores: Float64s
 ) -> pa.Table:
-    """Return deliveries by policy, subscriber and sequence."""
+    """Return deliveries policy by policy, each in the order in which they were made."""
     people = len(recording.subscribers)
     subscribers = pa.array([subscriber.id for subscriber in recording.subscribers], pa.string())
     columns = {name: sent.table[name] for name in sent.table.column_names} | {
@@ -292,9 +303,7 @@ def _delivered(
         "subscriber": subscribers.take(pa.array(sent.feed % people)),
         "score": pa.array(scores),
     }
-    order = np.lexsort((sent.table["sequence"].to_numpy(), sent.feed))
-    table = pa.table([columns[name] for name in DELIVERED.names], schema=DELIVERED)
-    return table.take(pa.array(order)).combine_chunks()
+    return pa.table([columns[name] for name in DELIVERED.names], schema=DELIVERED)
 
 
 def _sums(
@@ -325,8 +334,8 @@ def _sums(
         "delivered_scores": summed(scores),
         "ages_us": summed(sent.age_us.astype(np.float64)),
         "served": _served(recording, sent, feeds),
-        "distances": [each.sum for each in distances],
-        "pairs": [each.pairs for each in distances],
+        "distances": distances[:, 0],
+        "pairs": distances[:, 1].astype(np.int64),
     }
     return pa.table(columns, schema=SUMS)
 
@@ -342,24 +351,28 @@ def _served(recording: Recording, sent: _Deliveries, feeds: int) -> Int64s:
     return np.bincount(pairs // len(recording.subscriptions), minlength=feeds)
 
 
-def _distances(recording: Recording, sent: _Deliveries, feeds: int) -> list[Distances]:
-    """Return for each feed the distances between its deliveries (PREF Def. 8).
-
-    The deliveries of all feeds are in order of time, so an event that several of them got is
-    compared while its hashes are there.
-    """
-    sets, events = make_set_diversity(Overlap()), recording.events
-    for feed, event in zip(sent.feed.tolist(), sent.event.tolist(), strict=True):
-        sets.add(str(feed), events[event])
-    return [sets.of(str(feed)) for feed in range(feeds)]
+def _distances(recording: Recording, sent: _Deliveries, feeds: int) -> Float64s:
+    """Return for each feed the distances between its deliveries (PREF Def. 8), and the pairs."""
+    different, numbers = np.unique(sent.event, return_inverse=True)
+    events = [recording.events[place] for place in different.tolist()]
+    return measure_sets(sent.feed, numbers.astype(np.int64), events, feeds)
 
 
 def _common(names: Sequence[str], people: int, sent: _Deliveries, keys: Int64s) -> pa.Table:
-    """Return for each pair of policies how many deliveries both made."""
-    variant = sent.feed // people
-    made = [np.sort(keys[variant == number]) for number in range(len(names))]
+    """Return for each pair of policies how many deliveries both made.
+
+    The policies that made a delivery are the bits of a number; few of these numbers differ.
+    """
+    _, places = np.unique(keys, return_inverse=True)
+    makers = np.zeros(places.max(initial=-1) + 1, np.int64)
+    np.bitwise_or.at(makers, places, np.int64(1) << (sent.feed // people))
+    different, counts = np.unique(makers, return_counts=True)
     rows = [
-        (names[one], names[other], len(np.intersect1d(made[one], made[other], assume_unique=True)))
+        (
+            names[one],
+            names[other],
+            int(counts[(different >> one) & (different >> other) & 1 > 0].sum()),
+        )
         for one in range(len(names))
         for other in range(one + 1, len(names))
     ]
