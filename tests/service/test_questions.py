@@ -118,3 +118,8 @@ def test_a_target_explains_the_best_and_what_others_lack(client: httpx2.Client) 
     assert answer["others"] == []
     refused = client.post("/v1/target", json={"event": event, "others": 101})
     assert (refused.status_code, refused.json()["pointer"]) == (422, "/others")
+
+
+def test_the_last_publications_are_listed_newest_first(client: httpx2.Client) -> None:
+    items = client.get("/v1/events", params={"limit": 2}).json()["items"]
+    assert items == [EVENTS[-1], EVENTS[-2]]

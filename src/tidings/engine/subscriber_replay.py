@@ -8,17 +8,20 @@ The deliveries are those of an engine that publishes the same events to that one
 Because nobody else is there, all of its matches are offered in one call.
 """
 
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from tidings.engine.intake import Intake, Terms
+from tidings.diversify import Distance
+from tidings.diversify.distance import Overlap
 from tidings.engine.quality import Quality, Report
 from tidings.engine.stages import Step
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.protocol import Offer
-from tidings.model.limits import UNLIMITED, Limits
+from tidings.model import named_parts
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import parse_duration_us
 from tidings.policy import Policy, Subscriber
@@ -26,6 +29,10 @@ from tidings.rank.matcher import Matcher
 from tidings.rules import Verdict
 from tidings.score import Scorer
 from tidings.window import Moment
+from tidings.window.reorder import Arrivals, Late
+
+_RESULTS: Final = 4
+"""Results that a replay keeps."""
 
 
 class Recording(NamedTuple):
@@ -38,13 +45,26 @@ class Recording(NamedTuple):
 def record(
     events: Iterable[Event], lateness: object = "0s", until_us: int | None = None
 ) -> Recording:
-    """Return the recording of events; late ones are left out, and the clock goes on to a time."""
-    terms = Terms(Limits(kept_letters=UNLIMITED))
-    intake = Intake(parse_duration_us(lateness), remember_ids="0s", terms=terms)
-    steps = [step for event in events for step in intake.arrive(event) if step.event is not None]
+    """Return the recording of accepted events, as an engine takes them.
+
+    Late events are left out, and at the end the clock goes on to a time.
+    """
+    arrivals = Arrivals[Event](parse_duration_us(lateness))
+    steps, sequence = list[Step](), 0
+
+    def pass_on(released: list[Event]) -> None:
+        nonlocal sequence
+        for event in released:
+            numbered = event if event.sequence is not None else event.numbered(sequence + 1)
+            sequence = max(sequence, numbered.sequence or 0)
+            steps.append(Step(numbered, Moment(event.published_us, sequence)))
+
+    for event in events:
+        with suppress(Late):
+            pass_on(arrivals.offer(event.published_us, event, event.sequence))
     if until_us is not None:
-        steps += [step for step in intake.advance(until_us) if step.event is not None]
-    return Recording(steps, intake.now)
+        pass_on(arrivals.advance(until_us))
+    return Recording(steps, Moment(arrivals.watermark_us or 0, sequence))
 
 
 class ReplayResult(NamedTuple):
@@ -57,22 +77,40 @@ class ReplayResult(NamedTuple):
 
 @dataclass
 class SubscriberReplay:
-    """The recording as one subscriber meets it. Matches are kept by scorer."""
+    """The recording as one subscriber meets it.
+
+    Matches are kept by scorer, and the last results by policy: one side of a comparison is often
+    the same as before.
+    """
 
     recording: Recording
     subscriber: str
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()
     _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
+    _results: dict[str, ReplayResult] = field(default_factory=dict, init=False, repr=False)
 
-    def run(self, policy: Policy, *, paused: bool = False) -> ReplayResult:
+    def run(
+        self, policy: Policy, distance: Distance | None = None, *, paused: bool = False
+    ) -> ReplayResult:
         """Return what a policy would have delivered; refuse one that fails on these events.
 
-        Of a subscriber that is `paused`, it is what would have been due, and is dropped.
+        Diversity is measured by a distance, `overlap` unless another one is given. Of a subscriber
+        that is `paused`, it is what would have been due, and is dropped.
         """
-        offers = self.offers(policy.scorer)
-        feeds, quality = TableFeeds(), Quality()
-        feeds.enrol(Subscriber(self.subscriber, policy, paused=paused))
+        measured = distance or Overlap()
+        key = json.dumps([policy.to_dict(), named_parts.form(measured), paused], sort_keys=True)
+        owner = Subscriber(self.subscriber, policy, paused=paused)
+        result = self._results.pop(key, None) or self._run(owner, measured)
+        self._results[key] = result
+        while len(self._results) > _RESULTS:
+            self._results.pop(next(iter(self._results)))
+        return result
+
+    def _run(self, owner: Subscriber, distance: Distance) -> ReplayResult:
+        offers = self.offers(owner.policy.scorer)
+        feeds, quality = TableFeeds(), Quality(distance)
+        feeds.enrol(owner)
         deliveries = feeds.offer_many(offers) + feeds.advance(self.recording.now)
         if reason := feeds.set_aside.get(self.subscriber):
             raise InvalidPolicy(reason)

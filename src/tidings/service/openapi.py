@@ -81,6 +81,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         content=_OBJECT,
     ),
     "events": {"anyOf": [_ref("event"), _MANY]},
+    "recent_events": _form("items", items=_list(_ref("event"))),
     "cloud_event": _form(
         "specversion id source type",
         closed=False,

@@ -72,9 +72,9 @@ def people() -> list[Person]:
         Person(
             "ada",
             Policy(
-                k=5,
-                window=Sliding(40),
-                diversify=DivRank(0.5, GENRE_AND_DECADE),
+                k=3,
+                window=Sliding(150),
+                diversify=DivRank(0.6, GENRE_AND_DECADE),
                 rules=[Quota(20, "hour")],
             ),
             {

@@ -25,8 +25,11 @@ import { h, put, svg } from "./dom.js";
 import { session } from "./session.js";
 import { signIn } from "./views/sign-in.js";
 import feed from "./views/feed.js";
+import operations from "./views/operations.js";
+import reach from "./views/reach.js";
+import rules from "./views/rules.js";
 
-const VIEWS = [feed];
+const VIEWS = [feed, rules, reach, operations];
 
 const THEMES = { auto: "System", light: "Light", dark: "Dark" };
 const [header, nav, main, announcer] = ["header", "nav", "main", "announcer"].map((id) =>

@@ -10,6 +10,7 @@ from tidings.service.bodies import JSON_LINES, AnyBody
 from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem
+from tidings.service.routes.parameters import Limit
 from tidings.store import NewPublication
 from tidings.store.protocol import Row
 
@@ -26,6 +27,13 @@ WaitDelivered = Annotated[
 
 
 _BODY = accepts("events", lines=JSON_LINES, columns=ARROW, cloud_event=[CLOUD_EVENT])
+
+
+@router.get("/events", **answers("recent_events"))
+def recent_events(caller: PublisherCaller, limit: Limit = 20) -> Form:
+    """Return the last publications that the pipeline has taken, the newest first."""
+    events = caller.tenant.recent.events()[: -limit - 1 : -1]
+    return {"items": [event.to_dict() for event in events]}
 
 
 @router.post("/events", **_BODY, **answers("published", 202))

@@ -139,11 +139,13 @@ def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
         raise HttpProblem(422, "give a subscriber, a condition `where`, or subscriptions")
     tried = question.interest(saved)
     replay, *before = tenant.replays.of(tried, *([saved] if question.compare and saved else []))
-    result = replay.run(tried.subscriber.policy)
+    policy = tried.subscriber.policy
+    distance = policy.diversify.distance  # by which both are measured
+    result = replay.run(policy, distance)
     items = [each.to_dict() for each in result.deliveries[-question.limit :]]
     answer = {"publications": len(replay.recording.steps), "items": items}
     if before and saved:
-        by_saved = before[0].run(saved.subscriber.policy)
+        by_saved = before[0].run(saved.subscriber.policy, distance)
         answer["comparison"] = compare(result, by_saved, replay.recording, question.limit)
     return answer
 
