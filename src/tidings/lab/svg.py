@@ -73,7 +73,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: series over x, as lines or, if `bars`, as bars beside each other."""
+    """One chart: series over x, as lines or, if `bars`, as bars beside each other.
+
+    Without `markers`, lines have hundreds of points and stay small.
+    """
 
     title: str
     x_label: str
@@ -84,6 +87,7 @@ class Panel:
     log_y: bool = False
     bars: bool = False
     y_range: tuple[float | None, float | None] | None = None
+    markers: bool = True
 
 
 def chart(panels: Sequence[Panel], columns: int = 3) -> str:
@@ -153,13 +157,13 @@ def draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 def _draw_lines(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     for series in panel.series:
-        place = names.index(series.name)
+        place, marked = names.index(series.name), panel.markers
         axes.plot(
             list(series.x),
             list(series.y),
             label=series.name,
             color=COLOURS[place % len(COLOURS)],
-            marker="" if series.dashed else MARKERS[place % len(MARKERS)],
+            marker=MARKERS[place % len(MARKERS)] if marked and not series.dashed else "",
             linestyle="--" if series.dashed else "-",
         )
 

@@ -7,8 +7,13 @@ from tidings.lab.papers import (
     rps_figure_9,
     rps_figures_7_8,
     rps_table_2,
+    tks_figure_7_5,
+    tks_figure_7_6,
+    tks_figure_7_7,
+    tks_figure_7_9,
     tks_table_7_7,
     tks_table_7_10,
+    tks_table_7_11,
 )
 from tidings.lab.papers.experiment import Experiment
 
@@ -21,5 +26,10 @@ EXPERIMENTS: Final[dict[str, Experiment[Any]]] = {
         rps_figure_9.EXPERIMENT,
         tks_table_7_7.EXPERIMENT,
         tks_table_7_10.EXPERIMENT,
+        tks_table_7_11.EXPERIMENT,
+        tks_figure_7_5.EXPERIMENT,
+        tks_figure_7_6.EXPERIMENT,
+        tks_figure_7_7.EXPERIMENT,
+        tks_figure_7_9.EXPERIMENT,
     )
 }

@@ -147,8 +147,8 @@ def table_7_10(values: Mapping[str, Mapping[int, float]], parameters: FitParamet
         (most_are_good(values), size_does_not_matter(values)),
         chart(
             [
-                Panel("Ours", "k", "p-value", _lines(values), log_x=True, y_range=(0, 1)),
-                Panel("The thesis", "k", "p-value", _lines(TABLE), log_x=True, y_range=(0, 1)),
+                Panel("Ours", "k", "p-value", _lines(values), log_x=10, y_range=(0, 1)),
+                Panel("The thesis", "k", "p-value", _lines(TABLE), log_x=10, y_range=(0, 1)),
             ]
         ),
         f"With {parameters.sets} synthetic sets a p-value is accurate to about "

@@ -259,7 +259,7 @@ def picture(
     """Draw exponents over the window."""
     return chart(
         [
-            Panel(title, "window w", "exponent", lines(curves), log_x=True, y_range=(1, None))
+            Panel(title, "window w", "exponent", lines(curves), log_x=10, y_range=(1, None))
             for title, curves in (("Ours", ours), ("The thesis", thesis))
         ],
     )

@@ -185,7 +185,7 @@ class SyntheticCategory:
         # The name tells the streams of categories of the same size apart.
         self._rng = np.random.default_rng([seed, *category.name.encode()])
         self._category = category
-        self._law = np.cumsum(zipf_weights(values))[:-1]
+        self._law = _cumulated(values, 1.0)
         self._templates = [self._template(dimensions) for _ in range(category.subcategories)]
         self._count = 0
 
@@ -226,6 +226,13 @@ class SyntheticCategory:
         return "".join(syllables)
 
 
+@lru_cache(4096)
+def _cumulated(count: int, exponent: float) -> Float64s:
+    """Return the bounds between ranks: the place of a uniform draw among them is a Zipf draw."""
+    bounds: Float64s = np.cumsum(zipf_weights(count, exponent))[:-1]
+    return bounds
+
+
 def weighted_order(weights: Float64s, rng: np.random.Generator) -> Int64s:
     """Return all places as if they were drawn one by one, by weight, without replacement."""
     # The Gumbel trick: the largest of ln(weight) + noise is each place with its probability.
@@ -260,7 +267,7 @@ def _tuple(
     name: str, values: Sequence[str], law: SubscriptionLaw, rng: np.random.Generator
 ) -> Predicate:
     exponent = law.exponent if law.values == "zipf" else 0.0
-    text = values[rng.choice(len(values), p=zipf_weights(len(values), exponent))]
+    text = values[int(np.searchsorted(_cumulated(len(values), exponent), rng.random()))]
     operator = OPERATORS[rng.integers(len(OPERATORS))]
     length = int(rng.integers(1, len(text) + 1)) if text else 0
     if operator == "prefix":

@@ -1,0 +1,182 @@
+"""TKS Figure 7.6: what remains of the top k when preferences change a little."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
+from tidings.lab.papers.tks_figure_7_5 import Agreement, agreement
+from tidings.lab.svg import Panel, Series, chart
+from tidings.lab.workloads.catalogue import View, publications, synthetic_catalogue
+from tidings.lab.workloads.ranked_window import asked_of, ranked
+from tidings.model.records import Event, Subscription
+
+LEAST: Final = 0.001
+"""The least preference after a change; one of 0 would take the relations of a tuple away."""
+
+
+@dataclass(frozen=True)
+class ResiliencyParameters:
+    """Changes delta of a share of the preferences, sizes k of the choice, and the window."""
+
+    deltas: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+    ks: tuple[int, ...] = (5, 10, 20, 50)
+    window: int = 100
+    share: float = 0.5
+    error: float = 0.07
+    threshold: float = 0.55
+    windows_per_view: int = 50
+    products_per_view: int | None = None
+
+
+Resiliency = Mapping[int, Mapping[float, Agreement]]
+"""By k and delta."""
+Choices = dict[tuple[int, float], list[tuple[list[str], list[str]]]]
+"""By k and delta: pairs of the choice after a change and the original one."""
+
+
+def run(parameters: ResiliencyParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
+    """Choose from the same windows with the original and with changed preferences."""
+    views = synthetic_catalogue(seed, parameters.products_per_view)
+    choices: Choices = {(k, delta): [] for k in parameters.ks for delta in parameters.deltas}
+    for step, view in enumerate(views.values()):
+        progress(step, len(views), f"windows in {view.name}")
+        for number in range(parameters.windows_per_view):
+            _choose(view, parameters, seed + number, choices)
+    return [
+        exhibit(
+            {
+                k: {delta: agreement(choices[k, delta]) for delta in parameters.deltas}
+                for k in parameters.ks
+            }
+        )
+    ]
+
+
+def _choose(view: View, parameters: ResiliencyParameters, seed: int, choices: Choices) -> None:
+    """Append the choices from one window."""
+    asked = asked_of(view, seed)
+    events = publications(view, parameters.window, asked, "best-matching", seed=seed)
+    part = MaxDivRelLsh(error=parameters.error, threshold=parameters.threshold)
+    original = _order(part, events, asked)
+    rng = np.random.default_rng(seed)
+    for delta in parameters.deltas:
+        after = _order(part, events, changed(asked, delta, parameters.share, rng))
+        for k in parameters.ks:
+            choices[k, delta].append((after[:k], original[:k]))
+
+
+def _order(part: MaxDivRelLsh, events: Sequence[Event], asked: Sequence[Subscription]) -> list[str]:
+    """Return all winners in order: the first k are the choice of k."""
+    window = ranked(events, asked)
+    return [window[place].event.id for place in part.choose(window, len(window))]
+
+
+def changed(
+    asked: Sequence[Subscription], delta: float, share: float, rng: np.random.Generator
+) -> list[Subscription]:
+    """Return the subscriptions with a share of the preferences raised or lowered by delta."""
+
+    def moved(weight: float) -> float:
+        if rng.random() >= share:
+            return weight
+        sign = 1 if rng.random() < 0.5 else -1
+        return float(np.clip(weight + sign * delta, LEAST, 1))
+
+    return [
+        replace(one, any=[replace(part, weight=moved(part.weight)) for part in one.groups[0]])
+        for one in asked
+    ]
+
+
+def exhibit(resiliency: Resiliency) -> Exhibit:
+    """Return both panels of the figure."""
+    rows = tuple(
+        (k, delta, *both) for k, by_delta in resiliency.items() for delta, both in by_delta.items()
+    )
+    panels = [
+        Panel(
+            f"Top-k publications ({title})",
+            "change of preferences, delta",
+            "probability",
+            [
+                Series(
+                    f"k = {k}", list(by_delta), [getattr(both, name) for both in by_delta.values()]
+                )
+                for k, by_delta in resiliency.items()
+            ],
+            y_range=(0, 1.05),
+        )
+        for title, name in (("unordered", "diversity"), ("ordered", "rank"))
+    ]
+    return Exhibit(
+        "TKS",
+        "Figure 7.6",
+        "Resiliency of the top k to changes of preferences",
+        DataTable(("k", "delta", "same publication", "same rank"), rows),
+        (sets_remain(resiliency), ranks_do_not(resiliency), small_changes_matter_less(resiliency)),
+        chart(panels),
+        "A share of the tuples of a subscriber is changed, up or down, within (0, 1].",
+    )
+
+
+def sets_remain(resiliency: Resiliency) -> Claim:
+    """Claim that small changes leave most of the set."""
+    small = [
+        both.diversity
+        for by_delta in resiliency.values()
+        for delta, both in by_delta.items()
+        if delta <= 0.1
+    ]
+    return Claim(
+        "After changes of up to 0.1, more than half of the top k are the same publications, for "
+        "every k.",
+        "reacts reasonably well",
+        f"{min(small):.2f} to {max(small):.2f}",
+        min(small) > 0.5,
+        "The few publications of the highest relevance are those that satisfy one relation of very "
+        "different preferences; a small change of the lower one moves them all.",
+    )
+
+
+def ranks_do_not(resiliency: Resiliency) -> Claim:
+    """Claim that ranks change more than sets."""
+    cells = [both for by_delta in resiliency.values() for both in by_delta.values()]
+    lower = sum(both.rank < both.diversity for both in cells)
+    ratios = [both.rank / both.diversity for both in cells if both.diversity]
+    return Claim(
+        "The same rank is less probable than the same publication, for every k and delta.",
+        "less probable",
+        f"in {lower} of {len(cells)} cases, {min(ratios):.2f} to {max(ratios):.2f} times as often",
+        lower == len(cells),
+    )
+
+
+def small_changes_matter_less(resiliency: Resiliency) -> Claim:
+    """Claim that the smallest change leaves more of the set than the largest."""
+    ends = {
+        k: (by_delta[min(by_delta)].diversity, by_delta[max(by_delta)].diversity)
+        for k, by_delta in resiliency.items()
+    }
+    return Claim(
+        "The larger the change, the fewer publications remain.",
+        "reacts well for small changes",
+        ", ".join(f"{first:.2f} to {last:.2f} for k = {k}" for k, (first, last) in ends.items()),
+        all(first > last for first, last in ends.values()),
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    "tks-figure-7.6",
+    "TKS",
+    ("Figure 7.6",),
+    run,
+    paper_parameters=ResiliencyParameters(),
+    laptop=ResiliencyParameters(windows_per_view=8, products_per_view=2_000),
+    quick=ResiliencyParameters(
+        deltas=(0.1, 1.0), ks=(3, 6), window=20, windows_per_view=1, products_per_view=60
+    ),
+)
