@@ -134,7 +134,10 @@ def test_everyone_may_ask_who_it_is(callers: Callers) -> None:
         ("subscriber", "ada", "default"),
         ("admin", None, "acme"),
     ]
-    assert callers.nobody.get("/v1/me").status_code == 401
+    assert callers.nobody.get("/v1/me").json()["role"] is None
+    for token in ("Bearer x", "Bearer tidings_0123456789abcdef_" + "A" * 43):
+        answer = callers.nobody.get("/v1/me", headers={"Authorization": token})
+        assert answer.status_code == 401
 
 
 def test_another_ones_subscription_is_like_one_that_does_not_exist(callers: Callers) -> None:

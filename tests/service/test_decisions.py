@@ -146,8 +146,12 @@ def test_a_condition_that_cannot_match_gets_advice(client: httpx2.Client) -> Non
 
 
 def test_a_condition_that_cannot_be_read_has_a_position(client: httpx2.Client) -> None:
-    answer = client.post("/v1/conditions:check", json={"where": "year > and"})
-    assert answer.status_code == 422
-    assert answer.json()["position"] == 5
+    answer = client.post("/v1/conditions:check", json={"where": "year > and"}).json()
+    assert answer["problem"]["position"] == 5
+    assert answer["problem"]["detail"].startswith("this cannot be read as a condition")
+    assert answer["matched"] is None
+    empty = client.post("/v1/conditions:check", json={"where": "a > 2 and a < 1"}).json()
+    assert "nothing can satisfy it" in empty["problem"]["detail"]
     assert client.post("/v1/conditions:check", json={}).status_code == 422
     assert client.post("/v1/conditions:check", json={"what": "a = 1"}).status_code == 422
+    assert client.post("/v1/conditions:check", json={"where": 7}).status_code == 422

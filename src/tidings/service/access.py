@@ -126,6 +126,19 @@ def _caller(
     return caller
 
 
+def _maybe_caller(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_SCHEME)],
+) -> Caller | None:
+    """Return who sends a request; None if it has no token and needs one."""
+    try:
+        return _caller(request, credentials)
+    except HttpProblem as problem:
+        if problem.status == 401 and credentials is None:
+            return None
+        raise
+
+
 def _checked(caller: Caller, *roles: str) -> Caller:
     if caller.role not in roles:
         raise HttpProblem(403, f"a token of the role {caller.role} may not do this")
@@ -144,6 +157,7 @@ async def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return _checked(caller, "admin", "subscriber")
 
 
+MaybeCaller = Annotated[Caller | None, Depends(_maybe_caller)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
 AdminCaller = Annotated[Caller, Depends(_admin)]
 PublisherCaller = Annotated[Caller, Depends(_publisher)]

@@ -253,9 +253,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "condition_question": _request("", where=_TEXT, any=_WEIGHTED),
     "condition_answer": _form(
-        "publications matched examples advice",
-        publications=_COUNT,
-        matched=_COUNT,
+        "problem publications matched examples advice",
+        problem=_maybe(_form("detail position", detail=_TEXT, position=_maybe(_COUNT))),
+        publications=_maybe(_COUNT),
+        matched=_maybe(_COUNT),
         examples=_list(
             _form(
                 "event published_at attributes",
@@ -317,7 +318,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
         dropped=_COUNT,
         dropped_by=_OBJECT,
     ),
-    "caller": _form("role subscriber tenant", role=_NAME, subscriber=_maybe(_ID), tenant=_NAME),
+    "caller": _form(
+        "role subscriber tenant",
+        role=_maybe(_NAME),
+        subscriber=_maybe(_ID),
+        tenant=_maybe(_NAME),
+    ),
     "health": _form("status", status=_TEXT),
     "operations": _form(
         "time pipeline publications delivered subscribers subscriptions index letters set_aside "

@@ -61,7 +61,7 @@ def load_form(load: Load, form: Any, base: str = "") -> Any:
         raise
     except TidingsError as error:
         pointer = find_pointer(load, form)
-        position = _position(form, pointer)
+        position = find_position(form, pointer)
         kind = type(error).__name__
         raise HttpProblem(
             422, str(error), error=kind, pointer=base + pointer, position=position
@@ -127,7 +127,7 @@ def _replaced(form: Any, path: list[str | int], instead: bool) -> Any:
     return {**others, key: member[0]} if member else others
 
 
-def _position(form: Any, pointer: str) -> int | None:
+def find_position(form: Any, pointer: str) -> int | None:
     """Return the position of the first character that cannot be read, in a condition."""
     part, keys = form, pointer.split("/")[1:]
     if "where" not in keys[-1:] and "any" not in keys[-3:]:

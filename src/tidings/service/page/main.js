@@ -14,8 +14,9 @@
 // A context has: `api` (see api.js), `subscriber`, `me` ({role, subscriber, tenant}), `params` (the
 // state in the address, an object of strings), `signal` (aborted when the view is left),
 // `link(view, params)` (an address), `go(view, params)`, `remember(params)` (changes the address
-// without showing the view again; null removes one), `announce(text)` (for screen readers), and
-// `status(text, state)` (a word in the header: "live", "waiting" or "").
+// without showing the view again; null removes one), `announce(text)` (for screen readers),
+// `notify(text)` (for everybody, for a few seconds), and `status(text, state)` (a word in the
+// header: "live", "waiting" or "").
 //
 // Elements are made by `h` of dom.js, never from markup. Shared styles are in style.css: .card,
 // .button, .button.primary, .field, .chip, .bar, .notice, .muted, .row, .stack, .segments, .table.
@@ -25,14 +26,16 @@ import { h, put, svg } from "./dom.js";
 import { session } from "./session.js";
 import { signIn } from "./views/sign-in.js";
 import feed from "./views/feed.js";
+import interests from "./views/interests.js";
 import operations from "./views/operations.js";
 import reach from "./views/reach.js";
 import rules from "./views/rules.js";
 
-const VIEWS = [feed, rules, reach, operations];
+const VIEWS = [feed, interests, rules, reach, operations];
 
 const THEMES = { auto: "System", light: "Light", dark: "Dark" };
-const [header, nav, main, announcer] = ["header", "nav", "main", "announcer"].map((id) =>
+const TOAST_MS = 4_000;
+const [header, nav, main, announcer, toast] = ["header", "nav", "main", "announcer", "toast"].map((id) =>
   document.getElementById(id),
 );
 
@@ -40,6 +43,7 @@ let me = null;
 let api = null;
 let leaving = new AbortController();
 let status = null;
+let toastTimer = 0;
 
 /** Return the view and the state that the address asks for. */
 function readAddress() {
@@ -55,13 +59,14 @@ function address(name, params = {}) {
 
 async function start() {
   leaving.abort();
-  api = new Api(session.token, () => session.token !== null && signOut("The token is not valid any more."));
+  api = new Api(session.token, () => session.token !== null && signOut("The token is not valid."));
   try {
     me = await api.get("/v1/me");
   } catch (error) {
-    if (error instanceof Problem && error.status === 401) return askForToken();
+    if (error instanceof Problem && error.status === 401) return;
     return showError(error, start);
   }
+  if (me.role === null) return askForToken();
   await show();
 }
 
@@ -110,7 +115,16 @@ function makeContext(view, params, subscriber, signal) {
   const link = (name, others = {}) => address(name, full(others));
   return {
     api, me, params, subscriber, signal, link, announce,
-    go: (name, others = {}) => { location.hash = link(name, others); },
+    go(name, others = {}) {
+      if (location.hash === link(name, others)) show();
+      else location.hash = link(name, others);
+    },
+    notify(text) {
+      announce(text);
+      put(toast, text).hidden = false;
+      clearTimeout(toastTimer);
+      toastTimer = setTimeout(() => { toast.hidden = true; }, TOAST_MS);
+    },
     remember(changes) {
       Object.assign(state, changes);
       history.replaceState(null, "", link(view.name, state));

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Header, Path, Response
 
-from tidings.service.access import AnyCaller
+from tidings.service.access import MaybeCaller
 from tidings.service.openapi import answers
 from tidings.service.problems import Form, HttpProblem
 
@@ -89,8 +89,13 @@ def show_file(name: Annotated[str, Path(max_length=100)], known: Known = None) -
 
 
 @router.get("/v1/me", **answers("caller"))
-def me(caller: AnyCaller) -> Form:
-    """Return who sends this request: the role, and the subscriber of a token for one."""
+def me(caller: MaybeCaller) -> Form:
+    """Return who sends this request: the role, and the subscriber of a token for one.
+
+    All is null without a token where one is required; so a page knows that it has to ask for one.
+    """
+    if caller is None:
+        return {"role": None, "subscriber": None, "tenant": None}
     name = caller.tenant.name
     return {"role": caller.role, "subscriber": caller.subscriber, "tenant": name}
 

@@ -1,10 +1,10 @@
 """Questions: who fits an event, why something was delivered or not, and what would have been."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from fastapi import APIRouter, Query
 
-from tidings.errors import InvalidForm, InvalidPolicy, shown
+from tidings.errors import InvalidForm, InvalidPolicy, TidingsError, shown
 from tidings.formats.json_forms import (
     fields,
     loads_event,
@@ -23,7 +23,7 @@ from tidings.service.bodies import FormBody
 from tidings.service.comparison import compare
 from tidings.service.openapi import accepts, answers
 from tidings.service.path_ids import PathId
-from tidings.service.problems import Form, HttpProblem, load_form
+from tidings.service.problems import Form, HttpProblem, find_position, load_form
 from tidings.service.questions import (
     DecisionQuery,
     check_condition,
@@ -42,6 +42,8 @@ Show = Annotated[
 ]
 _SOMEBODY = "preview"
 _EXAMPLES = 5
+_NOBODY: Final = {"id": "condition", "subscriber": _SOMEBODY}
+_NOTHING: Final[Form] = {"examples": [], "advice": []}
 
 
 class TargetQuestion(NamedTuple):
@@ -114,10 +116,16 @@ def attributes(
 def check(caller: AnyCaller, form: FormBody) -> Form:
     """Return how many recent publications match a condition, examples, and what may be wrong.
 
-    A condition that cannot be read is a problem, with the position of the character.
+    A condition that cannot be read is an answer, too: a `problem`, with the character at fault.
     """
-    question = load_form(lambda form: _condition(form, caller.tenant.settings.limits), form)
-    return check_condition(caller.tenant, question, _EXAMPLES)
+    question = load_form(_check_question, form)
+    try:
+        wish = loads_subscription({**question, **_NOBODY}, caller.tenant.settings.limits)
+    except TidingsError as error:
+        detail = str(error).removeprefix(f"subscription {_NOBODY['id']}: ")
+        problem = {"detail": detail, "position": find_position(question, "/where")}
+        return {"problem": problem, "publications": None, "matched": None} | _NOTHING
+    return {"problem": None} | check_condition(caller.tenant, wish, _EXAMPLES)
 
 
 @router.post("/preview", **accepts("preview_question"), **answers("preview"))
@@ -169,10 +177,13 @@ class PreviewQuestion(NamedTuple):
         return Interest(Subscriber(owner.id, policy), owned)
 
 
-def _condition(form: Form, limits: Limits) -> Subscription:
-    names = ("where", "any")
-    values = fields(form, "the question", (), names)
-    return loads_subscription({"id": "x", "subscriber": _SOMEBODY, **values}, limits)
+def _check_question(form: Form) -> Form:
+    values = fields(form, "the question", (), ("where", "any"))
+    if not isinstance(values.get("where", ""), str):
+        raise InvalidForm(f"`where` is a condition, not {shown(values['where'])}")
+    if len(values) != 1:
+        raise InvalidForm("give either `where` or `any`")
+    return values
 
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:
