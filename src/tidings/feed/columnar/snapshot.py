@@ -121,7 +121,7 @@ def _rule_parts(
             group, members = table.groups[number], group_index == index
             policy = int(policy_index[members][0])
             rules = feed_form(group.policy).get("rules", [])
-            parts[f"r{len(forms)}"] = rule_columns(group, table.row[numbers[members]])
+            parts[f"r{len(forms)}"] = rule_columns(group.rows, table.row[numbers[members]])
             forms.append({"policy": policy, "rules": rules, "owed": group.owed})
             number_of[index] = len(forms)
     return forms, number_of[group_index]
@@ -314,12 +314,12 @@ def _load_rules(
         rows = feeds.rules.enrol(numbers, _policy(whole, policy(names[0])), form["owed"])
         group_number = int(feeds.rules.group[numbers[0]])
         group = feeds.rules.groups[group_number]
-        check_rules(group, part, len(members), counts)
+        check_rules(group.rows, part, len(members), counts)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(part["sizes"], dtype=np.int64)])
         named = subscriptions[part["members"]]
         handles = feeds.tables.matched.handles(starts, named, feeds.copy_sets)
         part |= {name: slots[part[name]] for name in ("slot", "got")}
-        fill_rules(group, rows, part, handles)
+        fill_rules(group.rows, rows, part, handles)
         feeds.rules.schedule(group_number, rows)
 
 

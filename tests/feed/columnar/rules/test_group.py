@@ -9,11 +9,13 @@ from tidings.diversify.distance import Jaccard
 from tidings.feed import FEEDS, Feeds
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.model.records import Event, Match
+from tidings.model.values import SECOND_US
 from tidings.policy import Policy, Subscriber
 from tidings.rules.different import Different
 from tidings.window import Moment
 
 COUNT = 2_000
+NOON_S = 43_200
 
 
 class Failing(Jaccard):
@@ -37,8 +39,17 @@ def test_a_quota_and_quiet_hours_take_few_bytes_while_nothing_is_held() -> None:
     feeds, policy = TableFeeds(), Policy(rules=[{"name": "quota", "n": 5}, {"name": "quiet"}])
     feeds.enrol_many([f"u{n}" for n in range(COUNT)], [policy], np.zeros(COUNT, np.int32))
     [group] = feeds.rules.groups.values()
-    held = group.nbytes + feeds.rules.group.nbytes + feeds.rules.row.nbytes
-    assert held <= 200 * COUNT
+    assert _bytes(feeds) <= 200 * COUNT
+    offers = [Match(f"u{n}", Event("e", {}, NOON_S), 0.5, ("s",)) for n in range(COUNT)]
+    now = Moment(NOON_S * SECOND_US, 1)
+    assert len(feeds.offer_many([(match, now) for match in offers])) == COUNT
+    assert group.rows.held.slabs.used[0] == 1  # no list has a slab
+    assert _bytes(feeds) - group.rows.rank.nbytes <= 200 * COUNT
+
+
+def _bytes(feeds: TableFeeds) -> int:
+    [group] = feeds.rules.groups.values()
+    return group.rows.nbytes + feeds.rules.group.nbytes + feeds.rules.row.nbytes
 
 
 @pytest.mark.parametrize("kind", FEEDS)

@@ -21,6 +21,8 @@ KINDS: Final = {"different": layout.DIFFERENT, "quota": layout.QUOTA, "quiet": l
 LocalSpans = LocalPeriods | DailySpans
 _SMALLEST_LIST: Final = 2
 _SMALLEST_RING: Final = 4
+FIRST_CELL: Final = 1
+"""Where lists of held events begin; cell 0 has what a window has just chosen."""
 
 
 class RuleSet(NamedTuple):
@@ -83,7 +85,7 @@ def _same_distance(part: Different, compared: Different | None) -> bool:
 def held_slabs() -> Slabs:
     """Return an empty pool for lists of held events; its first cell is taken."""
     slabs = new_slabs(size_classes(LONGEST, _SMALLEST_LIST))
-    slabs.used[0] = 1
+    slabs.used[0] = FIRST_CELL
     return slabs
 
 

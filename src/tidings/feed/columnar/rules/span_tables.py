@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from tidings.feed.columnar.rules.codes import LocalSpans
-from tidings.feed.columnar.rules.kernels.layout import CalendarSpans
+from tidings.feed.columnar.rules.kernels.layout import LATEST_WIDTH, CalendarSpans
 from tidings.model.calendar import Period
 
 _DAY_US: Final = 86_400_000_000
@@ -45,4 +45,5 @@ class SpanTables:
             spans[:, 1].copy(),
             np.cumsum([0, *sizes], dtype=np.int64),
             self._known.copy(),
+            np.zeros((len(sizes), LATEST_WIDTH), np.int64),
         )

@@ -20,6 +20,7 @@ from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.kernels.layout import FAR, ORDER
 from tidings.feed.columnar.rules.group import RuleBuffer, RuleGroup
 from tidings.feed.columnar.rules.kernels.layout import Picks, Turns
+from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.columnar.rules.transfer import ChainCopy, load_chain, store_chain
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.policy_key import feed_form, unregistered
@@ -80,7 +81,7 @@ class RuleTable:
         """Open new rules for subscribers that have none; return their rows."""
         self._make_room(int(numbers.max(initial=0)) + 1)
         group = self.number(policy, owed)
-        rows = self.groups[group].enrol_many(numbers)
+        rows = self.groups[group].rows.enrol_many(numbers)
         self.group[numbers], self.row[numbers] = group, rows
         return rows
 
@@ -126,7 +127,7 @@ class RuleTable:
         copy = ChainCopy.empty(policy)
         if old is not None:
             row = int(self.row[number])
-            before, sent = load_chain(old, row, self._tables), int(old.sent[row])
+            before, sent = load_chain(old, row, self._tables), int(old.rows.sent[row])
             copy = before._replace(chain=copy.chain)
             copy.chain.paused = before.chain.paused
             copy.chain.adopt(before.chain, now_us)
@@ -135,9 +136,8 @@ class RuleTable:
             return sent
         row = int(self.enrol(np.array([number]), policy, bool(copy.chain.owed))[0])
         group = self.groups[int(self.group[number])]
-        group.sent[row] = sent
+        group.rows.sent[row] = sent
         store_chain(group, row, copy, self._tables.events)
-        group.note_restored(np.array([row]))
         self.schedule(int(self.group[number]), np.array([row]))
         self._adopted += [(number, verdict) for verdict in copy.chain.take_verdicts()]
         return None
@@ -152,7 +152,7 @@ class RuleTable:
         """Note whether a subscriber is paused: it gets nothing while it is."""
         group = self.group_of(number)
         if group is not None:
-            group.paused[self.row[number]] = paused
+            group.rows.paused[self.row[number]] = paused
 
     def _make_room(self, count: int) -> None:
         old = len(self.group)
@@ -166,10 +166,11 @@ class RuleTable:
         """Apply rules to what the windows of a cohort chose from offers, in their order."""
         self._make_room(len(self._tables.subscribers.names))
         groups = self.group[offers.subscriber]
-        if not self.groups or (groups < 0).all():
+        if groups.max(initial=-1) < 0:
             return RuledDeliveries([chosen], {})
         chosen_groups = self.group[chosen.subscriber]
-        passed = RuledDeliveries([_selected(chosen, chosen_groups < 0)], {})
+        free = chosen_groups < 0
+        passed = RuledDeliveries([_selected(chosen, free)] if free.any() else [], {})
         for number, indexes in grouped(groups):
             if number >= 0:
                 picks = _selected(chosen, chosen_groups == number)
@@ -194,7 +195,7 @@ class RuleTable:
                     picks[number] = selected
         for number in sorted({*due, *picks}):
             selected = picks.get(number, _NO_DELIVERIES)
-            late = self.groups[number].subscriber[due.get(number, np.zeros(0, np.int64))]
+            late = self.groups[number].rows.subscriber[due.get(number, np.zeros(0, np.int64))]
             subscriber = np.unique(np.concatenate([selected.subscriber, late]))
             order = self._tables.subscribers.order[subscriber]
             by_order = np.argsort(order)
@@ -212,31 +213,52 @@ class RuleTable:
         passed: RuledDeliveries,
     ) -> None:
         """Run a group; add what it delivers to `passed`, and schedule what it holds."""
-        group, rows = self.groups[number], self.row[offers.subscriber]
-        before = group.deadline[rows]
-        picked_for = np.zeros(len(group.sent), np.bool_)
-        picked_for[self.row[chosen.subscriber]] = True
-        busy = np.flatnonzero(picked_for[rows] | (before != FAR))  # for the others nothing is due
-        if not len(busy):
-            return
-        rows, before, order = rows[busy], before[busy], offers.order[busy]
-        picked = np.searchsorted(order, chosen.columns[:, ORDER])
-        first = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(np.bincount(picked, minlength=len(rows)), out=first[1:])
-        turns = Turns(rows, offers.us[busy], order, first)
-        result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
-        passed.parts.append(result.delivered)
-        passed.failed.update(result.failed)
-        if len(result.verdicts.figures):
-            self._verdicts.append(result.verdicts)
-        self.schedule(number, rows[group.deadline[rows] != before])
+        group, rows = self.groups[number], self.groups[number].rows
+        # Mostly nothing that is held is due, and offers without picks need no look.
+        is_due = rows.soonest <= offers.us.max(initial=-FAR)
+        turns = self._turns(rows, chosen, offers, is_due)
+        if len(turns.row):
+            before = rows.deadline[turns.row]
+            result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
+            passed.parts.append(result.delivered)
+            passed.failed.update(result.failed)
+            if len(result.verdicts.figures):
+                self._verdicts.append(result.verdicts)
+            if result.moved:
+                self.schedule(number, turns.row[rows.deadline[turns.row] != before])
+        if is_due:
+            rows.find_soonest()
+
+    def _turns(
+        self, rows: RuleRows, chosen: CohortDeliveries, offers: OfferTurns, is_due: bool
+    ) -> Turns:
+        """Return the turns in which something happens: with picks, or with something due."""
+        picked = chosen.columns[:, ORDER]
+        is_first = np.ones(len(picked), np.bool_)
+        np.not_equal(picked[1:], picked[:-1], out=is_first[1:])
+        first = np.flatnonzero(is_first)
+        at = _places(offers.order, picked[first])
+        if is_due:
+            is_busy = rows.deadline[self.row[offers.subscriber]] <= offers.us
+            is_busy[at] = True
+            busy = np.flatnonzero(is_busy)
+            counts = np.zeros(len(offers.order), np.int64)
+            counts[at] = np.diff(first, append=len(picked))
+            at, first = busy, np.cumsum(counts[busy]) - counts[busy]
+        return Turns(
+            self.row[offers.subscriber[at]],
+            offers.us[at],
+            offers.order[at],
+            np.append(first, len(picked)),
+        )
 
     def schedule(self, number: int, rows: AnyArray) -> None:
         """Schedule the deadlines of some rows of a group."""
-        group, different = self.groups[number], np.unique(rows)
-        ends = np.stack([different, group.deadline[different]], axis=1)
+        state, different = self.groups[number].rows, np.unique(rows)
+        ends = np.stack([different, state.deadline[different]], axis=1)
         ends = ends[ends[:, 1] != FAR]
         if len(ends):
+            state.note_deadlines(ends[:, 1])
             self.deadlines.add(number, ends)
 
     def take_verdict_columns(self) -> list[VerdictColumns]:
@@ -268,7 +290,7 @@ class RuleTable:
 
     def handles(self) -> Iterator[Int32s]:
         """Yield the handles of all held events."""
-        return (group.handles() for group in self.groups.values())
+        return (group.rows.handles() for group in self.groups.values())
 
     def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
         """Copy the sets of matched subscriptions in use; return how much of `new` is used."""
@@ -287,6 +309,13 @@ def _selected(part: CohortDeliveries, rows: AnyArray) -> CohortDeliveries:
         rank=part.rank[rows],
         score=part.score[rows],
     )
+
+
+def _places(order: Int64s, wanted: Int64s) -> Int64s:
+    """Return where numbers are in an order that has them all; O(1) for each if it has no gaps."""
+    if len(order) and order[-1] - order[0] == len(order) - 1:
+        return np.asarray(wanted - order[0])
+    return np.asarray(np.searchsorted(order, wanted))
 
 
 def grouped(groups: Int32s) -> Iterator[tuple[int, Int64s | slice]]:

@@ -13,7 +13,7 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.feed.columnar.delivery_batch import IdTables
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.rules.group import GOT_POOLS, HELD_POOLS, RuleGroup
+from tidings.feed.columnar.rules.group import RuleGroup
 from tidings.feed.columnar.rules.kernels.layout import (
     ARRIVAL,
     AT,
@@ -22,18 +22,13 @@ from tidings.feed.columnar.rules.kernels.layout import (
     CHOSEN,
     END,
     EVENT,
-    FRONT,
     HANDLE,
     HELD,
     PASSED,
     POSITION,
-    RING,
-    RING_CLASS,
-    SIZE,
-    SLAB,
-    SLAB_CLASS,
     START,
 )
+from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.model.calendar import Period
 from tidings.model.records import Event, Match
@@ -64,27 +59,27 @@ class ChainCopy(NamedTuple):
 
 def load_chain(group: RuleGroup, row: int, tables: IdTables) -> ChainCopy:
     """Return the rules of a row as objects."""
-    chain = RuleChain(group.policy.rules, group.chooser)
-    chain.paused = bool(group.paused[row])
-    lines = range(row * group.places, (row + 1) * group.places)
-    held = [cell for line in lines for cell in group.held_cells(line)]
+    rows, chain = group.rows, RuleChain(group.policy.rules, group.chooser)
+    chain.paused = bool(rows.paused[row])
+    lines = range(row * rows.places, (row + 1) * rows.places)
+    held = [cell for line in lines for cell in rows.held_cells(line)]
     number = {cell: nth for nth, cell in enumerate(held)}
-    name = tables.subscribers.names[int(group.subscriber[row])]
+    name = tables.subscribers.names[int(rows.subscriber[row])]
     for line, state in zip(lines, [*chain.states, None], strict=False):
-        cells = sorted(group.held_cells(line), key=lambda cell: int(group.held_cell[cell, ARRIVAL]))
-        picks = [_pick(group, tables, name, cell, number[cell]) for cell in cells]
+        cells = sorted(rows.held_cells(line), key=lambda cell: int(rows.held_cell[cell, ARRIVAL]))
+        picks = [_pick(rows, tables, name, cell, number[cell]) for cell in cells]
         if state is None:
             chain.owed = picks
         else:
-            _load(group, line, state, picks, tables.events)
-    return ChainCopy(chain, group.held_cell[held], group.held_score[held])
+            _load(rows, line, state, picks, tables.events)
+    return ChainCopy(chain, rows.held_cell[held], rows.held_score[held])
 
 
-def _pick(group: RuleGroup, tables: IdTables, name: str, cell: int, number: int) -> Pick:
-    row = group.held_cell[cell]
-    event, score = _event(tables.events, int(row[EVENT])), float(group.held_score[cell])
+def _pick(rows: RuleRows, tables: IdTables, name: str, cell: int, number: int) -> Pick:
+    row = rows.held_cell[cell]
+    event, score = _event(tables.events, int(row[EVENT])), float(rows.held_score[cell])
     match = Match(name, event, score, tables.matched.ids(int(row[HANDLE])))
-    rank, at = float(group.held_rank[cell]), int(row[AT])
+    rank, at = float(rows.held_rank[cell]), int(row[AT])
     return Pick(match, rank, int(row[POSITION]), {_CELL: number}, at)
 
 
@@ -95,77 +90,73 @@ def _event(events: EventTable, slot: int) -> Event:
     return events.event(slot)
 
 
-def _load(group: RuleGroup, line: int, state: Any, picks: list[Pick], events: EventTable) -> None:
-    span, count = group.span[line].tolist(), group.count[line].tolist()
+def _load(rows: RuleRows, line: int, state: Any, picks: list[Pick], events: EventTable) -> None:
+    span, count = rows.span[line].tolist(), rows.count[line].tolist()
     if isinstance(state, QuotaState):
         state.period = Period(span[START], span[END])
         state.passed, state.count, state.count_before = count[PASSED], count[CHOSEN], count[BEFORE]
-        ranks = group.rank[group.rank_cells(np.array([line]))]
+        ranks = rows.rank[rows.rank_cells(np.array([line]))]
         state.ranks = deque(ranks.tolist(), REMEMBERED)
         state.waiting = state.in_order(picks)
     elif isinstance(state, QuietState):
         state.end, state.waiting = (span[END] if picks else None), picks
     else:
         assert isinstance(state, DifferentState)
-        cells = group.got_cells(np.array([line]))
-        got = zip(group.got_us[cells].tolist(), group.got_slot[cells].tolist(), strict=True)
+        cells = rows.got_cells(np.array([line]))
+        got = zip(rows.got_us[cells].tolist(), rows.got_slot[cells].tolist(), strict=True)
         state.received = deque(GotEvent(us, _event(events, slot)) for us, slot in got)
 
 
 def store_chain(group: RuleGroup, row: int, copy: ChainCopy, events: EventTable) -> None:
     """Write rules that are objects to an empty row."""
-    lines = range(row * group.places, (row + 1) * group.places)
+    rows = group.rows
+    lines = range(row * rows.places, (row + 1) * rows.places)
     for line, state in zip(lines, copy.chain.states, strict=False):
         if isinstance(state, QuotaState):
-            _store_quota(group, line, state, copy, events)
+            _store_quota(rows, line, state, copy, events)
         elif isinstance(state, QuietState):
-            group.span[line, END] = -FAR if state.end is None else state.end
-            _store_held(group, line, state.waiting, copy, events)
+            rows.span[line, END] = -FAR if state.end is None else state.end
+            _store_held(rows, line, state.waiting, copy, events)
         elif isinstance(state, DifferentState):
-            _store_got(group, line, state, events)
+            _store_got(rows, line, state, events)
     if group.owed:
-        _store_held(group, lines[-1], copy.chain.owed, copy, events)
-    ends = [int(group.span[line, END]) for line in lines if group.count[line, HELD]]
-    group.deadline[row], group.paused[row] = min(ends, default=FAR), copy.chain.paused
+        _store_held(rows, lines[-1], copy.chain.owed, copy, events)
+    ends = [int(rows.span[line, END]) for line in lines if rows.count[line, HELD]]
+    rows.deadline[row], rows.paused[row] = min(ends, default=FAR), copy.chain.paused
+    rows.is_restored[row] = True
 
 
 def _store_quota(
-    group: RuleGroup, line: int, state: QuotaState, copy: ChainCopy, events: EventTable
+    rows: RuleRows, line: int, state: QuotaState, copy: ChainCopy, events: EventTable
 ) -> None:
-    group.span[line, [START, END]] = state.period
+    rows.span[line, [START, END]] = state.period
     counts = (state.passed, state.count, state.count_before)
-    group.count[line, [PASSED, CHOSEN, BEFORE]] = counts
-    start, size_class = group.take_slab(group.rank_slabs, len(state.ranks), ("rank",))
-    group.rank[start : start + len(state.ranks)] = state.ranks
-    group.span[line, RING], group.count[line, RING_CLASS] = start, size_class
-    group.count[line, FRONT], group.count[line, SIZE] = 0, len(state.ranks)
-    _store_held(group, line, state.waiting, copy, events)
+    rows.count[line, [PASSED, CHOSEN, BEFORE]] = counts
+    start = rows.take_slab(rows.ranks, line, len(state.ranks))
+    rows.rank[start : start + len(state.ranks)] = state.ranks
+    _store_held(rows, line, state.waiting, copy, events)
 
 
-def _store_got(group: RuleGroup, line: int, state: DifferentState, events: EventTable) -> None:
+def _store_got(rows: RuleRows, line: int, state: DifferentState, events: EventTable) -> None:
     size = len(state.received)
-    start, size_class = group.take_slab(group.got_slabs, size, GOT_POOLS)
-    group.got_us[start : start + size] = [got.us for got in state.received]
-    group.got_slot[start : start + size] = [events.slot_of(g.event.id) for g in state.received]
-    group.span[line, RING], group.count[line, RING_CLASS] = start, size_class
-    group.count[line, FRONT], group.count[line, SIZE] = 0, size
+    start = rows.take_slab(rows.got, line, size)
+    rows.got_us[start : start + size] = [got.us for got in state.received]
+    rows.got_slot[start : start + size] = [events.slot_of(g.event.id) for g in state.received]
 
 
 def _store_held(
-    group: RuleGroup, line: int, picks: Sequence[Pick], copy: ChainCopy, events: EventTable
+    rows: RuleRows, line: int, picks: Sequence[Pick], copy: ChainCopy, events: EventTable
 ) -> None:
     size = len(picks)
     numbers = np.array([pick.window[_CELL] for pick in picks], np.int64)
-    start, size_class = group.take_slab(group.held_slabs, size, HELD_POOLS)
+    start = rows.take_slab(rows.held, line, size)
     cells, scores = copy.cells[numbers], copy.scores[numbers]
     cells[:, POSITION] = [pick.position for pick in picks]
     cells[:, AT] = [pick.at_us for pick in picks]
-    cells[:, ARRIVAL] = group.arrivals(size)
+    cells[:, ARRIVAL] = rows.arrivals(size)
     ranks = np.array([pick.rank for pick in picks], np.float64)
-    order = group.list_order(np.full(size, line), cells, ranks, scores)
-    group.held_cell[start : start + size] = cells[order.places]
-    group.held_rank[start : start + size] = ranks[order.places]
-    group.held_score[start : start + size] = scores[order.places]
-    group.held_value[start : start + size] = order.values
-    group.span[line, SLAB], group.count[line, SLAB_CLASS] = start, size_class
-    group.count[line, HELD] = size
+    order = rows.list_order(np.full(size, line), cells, ranks, scores)
+    rows.held_cell[start : start + size] = cells[order.places]
+    rows.held_rank[start : start + size] = ranks[order.places]
+    rows.held_score[start : start + size] = scores[order.places]
+    rows.held_value[start : start + size] = order.values

@@ -7,6 +7,7 @@ caller provides what is missing and calls again.
 
 from typing import Final
 
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
 from tidings.compiled.prefetch import prefetch
 from tidings.feed.columnar.kernels import layout as deliveries
@@ -18,6 +19,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     ARRIVAL,
     AT,
     CALENDAR,
+    CELL_WIDTH,
     CHOICE,
     COPIED,
     COUNT_WIDTH,
@@ -30,6 +32,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     HELD,
     JUDGED,
     MISSING_US,
+    MOVED,
     NEXT,
     OUT,
     OWED,
@@ -40,10 +43,12 @@ from tidings.feed.columnar.rules.kernels.layout import (
     QUIET,
     QUIET_BEST,
     QUOTA,
+    RING,
     RING_CLASS,
     ROOM,
     SIZE,
     SLAB,
+    SLAB_CLASS,
     SPAN_WIDTH,
     STOP,
     VERDICTS,
@@ -54,14 +59,14 @@ from tidings.feed.columnar.rules.kernels.layout import (
     Turns,
 )
 from tidings.feed.columnar.rules.kernels.quiet import drop_behind, offer_quiet
-from tidings.feed.columnar.rules.kernels.quota import count_choice, offer_quota
+from tidings.feed.columnar.rules.kernels.quota import count_choice, may_hold, offer_quota
 from tidings.feed.columnar.rules.kernels.rings import (
     push_got,
-    rank_cell,
     reserve_got,
     reserve_rank,
+    ring_cell,
 )
-from tidings.feed.columnar.rules.kernels.spans import is_known
+from tidings.feed.columnar.rules.kernels.spans import is_known, span_at
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 NEAR_AHEAD: Final = 6
@@ -92,8 +97,26 @@ def periods_known(arrays: RuleArrays, output: RuleOutput, row: int, place: int, 
 
 
 @inlined
-def has_room(arrays: RuleArrays, output: RuleOutput, row: int, place: int, more: int) -> bool:
-    """Reserve room for more events in the rules from a place on, and in the buffers."""
+def can_hold(arrays: RuleArrays, line: int, place: int, us: int) -> bool:
+    """Return whether the rule of a line may hold an event at an instant.
+
+    Most lines hold nothing most of the time, and have no slab until they do.
+    """
+    kind = arrays.codes.kind[place]
+    if kind == QUIET:
+        return span_at(arrays.spans, place, us) >= 0
+    return kind == QUOTA and not arrays.codes.first[place] and may_hold(arrays, line, us)
+
+
+@inlined
+def has_room(
+    arrays: RuleArrays, output: RuleOutput, row: int, place: int, more: int, us: int
+) -> bool:
+    """Reserve room for more events at an instant in the rules from a place on, and in the buffers.
+
+    A verdict may be written for all that is held, and for each event by each rule: up to three,
+    since it may be held, released, and take the place of another.
+    """
     codes, count, places = arrays.codes, arrays.counts, len(arrays.codes.kind)
     verdicts, fits = 0, output.progress[OUT] + more <= len(output.ranks)
     for each in range(places):
@@ -103,7 +126,7 @@ def has_room(arrays: RuleArrays, output: RuleOutput, row: int, place: int, more:
             fits = fits and reserve_got(arrays, line, more)
         elif kind == QUOTA and place == 0:
             fits = fits and reserve_rank(arrays, line)
-        if each >= place and (kind == QUIET or (kind == QUOTA and not codes.first[each])):
+        if each >= place and can_hold(arrays, line, each, us):
             fits = fits and reserve_cells(arrays, line, more)
     if fits and output.progress[VERDICTS] + verdicts <= len(output.verdicts):
         return True
@@ -149,13 +172,15 @@ def pass_on(
 
 
 @inlined
-def set_deadline(arrays: RuleArrays, row: int) -> None:
+def set_deadline(arrays: RuleArrays, output: RuleOutput, row: int) -> None:
     """Set the first end of the lines of a row that hold something."""
     places, first = len(arrays.codes.kind), FAR
     for line in range(row * places, (row + 1) * places):
         if arrays.counts[line, HELD] > 0:
             first = min(first, arrays.span[line, END])
-    arrays.deadline[row] = first
+    if arrays.deadline[row] != first:
+        arrays.deadline[row] = first
+        output.progress[MOVED] += 1
 
 
 @inlined
@@ -182,7 +207,7 @@ def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order:
         return stop(output, CHOICE, place, 0)
     if kind != OWED and not periods_known(arrays, output, row, place + 1, end):
         return False
-    if not has_room(arrays, output, row, place + 1, held):
+    if not has_room(arrays, output, row, place + 1, held, end):
         return False
     if kind == QUIET:
         held = min(chain.k, held) if chain.best_only else count[line, SIZE] - 1
@@ -211,7 +236,7 @@ def release_until(arrays: RuleArrays, output: RuleOutput, row: int, order: int, 
     while arrays.deadline[row] <= us:
         if not release(arrays, output, row, due_place(arrays, row), order):
             return False
-        set_deadline(arrays, row)
+        set_deadline(arrays, output, row)
     return True
 
 
@@ -223,7 +248,9 @@ def take_pick(
     pool, kinds, at = arrays.held, arrays.codes.kind, picks.columns[pick, deliveries.DECIDED]
     if not release_until(arrays, output, row, order, at):
         return False
-    if not periods_known(arrays, output, row, 0, at) or not has_room(arrays, output, row, 0, 1):
+    if not periods_known(arrays, output, row, 0, at):
+        return False
+    if not has_room(arrays, output, row, 0, 1, at):
         return False
     for column in range(COPIED):
         pool.cell[0, column] = picks.columns[pick, deliveries.EVENT + column]
@@ -235,8 +262,32 @@ def take_pick(
     for place in range(len(kinds)):
         if kinds[place] == QUOTA:
             count_choice(arrays, row * len(kinds) + place, place, 0)
-    set_deadline(arrays, row)
+    set_deadline(arrays, output, row)
     return True
+
+
+@inlined
+def prefetch_pools(arrays: RuleArrays, line: int, kind: int) -> None:
+    """Request the ends of the ring and of the list of a line; what is between follows in order."""
+    count, held = arrays.counts, arrays.held
+    if count[line, RING_CLASS] >= 0 and kind == QUOTA:
+        # The ranks are read in order, or only the next cell is written.
+        size, slabs = count[line, SIZE] + 0, arrays.ranks.slabs
+        prefetch(arrays.ranks.rank, ring_cell(arrays, slabs, line, 0))
+        prefetch(arrays.ranks.rank, ring_cell(arrays, slabs, line, size - 1))
+    elif count[line, RING_CLASS] >= 0 and kind == DIFFERENT:
+        oldest = ring_cell(arrays, arrays.got.slabs, line, 0)
+        prefetch(arrays.got.us, oldest)
+        prefetch(arrays.got.slot, oldest)
+        prefetch(arrays.got.slot, int64(arrays.span[line, RING]))
+    if count[line, SLAB_CLASS] >= 0:
+        start = int64(arrays.span[line, SLAB])
+        behind = start + count[line, HELD]
+        prefetch(held.value, start)
+        for cell in (start, behind - 1, behind):
+            prefetch(held.cell, cell * CELL_WIDTH)
+        prefetch(held.rank, behind)
+        prefetch(held.score, behind)
 
 
 @inlined
@@ -253,11 +304,7 @@ def prefetch_ahead(arrays: RuleArrays, turns: Turns, turn: int) -> None:
     if turns.first[turn + NEAR_AHEAD] < turns.first[turn + NEAR_AHEAD + 1]:
         line = turns.row[turn + NEAR_AHEAD] * places
         for place in range(places):
-            if arrays.codes.kind[place] == QUOTA and arrays.counts[line + place, RING_CLASS] >= 0:
-                # The ranks are read in order, or only the next cell is written.
-                size = arrays.counts[line + place, SIZE] + 0
-                prefetch(arrays.ranks.rank, rank_cell(arrays, line + place, 0))
-                prefetch(arrays.ranks.rank, rank_cell(arrays, line + place, size - 1))
+            prefetch_pools(arrays, line + place, arrays.codes.kind[place])
 
 
 @kernel

@@ -10,13 +10,15 @@ from tidings.feed.columnar.rules.kernels.layout import (
     AT,
     DETAIL,
     EVENT,
+    KEPT_ROW,
+    KEPT_TURN,
     OTHER,
     SIZE,
     TOO_NEAR,
     RuleArrays,
     RuleOutput,
 )
-from tidings.feed.columnar.rules.kernels.rings import expire_got, got_cell
+from tidings.feed.columnar.rules.kernels.rings import expire_got, ring_cell
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
@@ -28,21 +30,34 @@ class Nearest(NamedTuple):
 
 
 @inlined
+def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
+    """Return the distance between two rows of features, measured once for each event in turn."""
+    kept, rows = arrays.kept, arrays.features.rows
+    if kept.state[KEPT_ROW] != mine:
+        kept.state[KEPT_ROW] = mine
+        kept.state[KEPT_TURN] += 1
+    if kept.turn[other] != kept.state[KEPT_TURN]:
+        kept.turn[other] = kept.state[KEPT_TURN]
+        if len(rows.weights) == 0:
+            kept.gap[other] = rounded(merged_distance(rows, mine, other))
+        else:
+            kept.gap[other] = rounded(weighted_distance(rows, mine, other, arrays.partials))
+    return kept.gap[other]
+
+
+@inlined
 def nearest_got(arrays: RuleArrays, line: int, slot: int) -> Nearest:
     """Return the nearest of what was got; of equally near ones, the last."""
-    rows, row_of, best, nearest = arrays.features.rows, arrays.features.row, math.inf, -1
-    if row_of[slot] < 0:  # only its id is known
+    row_of, pool, best, nearest = arrays.features.row, arrays.got, math.inf, -1
+    mine = row_of[slot]
+    if mine < 0:  # only its id is known
         return Nearest(-1, best)
     for nth in range(arrays.counts[line, SIZE]):
-        other = row_of[arrays.got.slot[got_cell(arrays, line, nth)]]
-        if other < 0:
-            continue
-        if len(rows.weights) == 0:
-            gap = rounded(merged_distance(rows, row_of[slot], other))
-        else:
-            gap = rounded(weighted_distance(rows, row_of[slot], other, arrays.partials))
-        if gap <= best:
-            best, nearest = gap, nth
+        other = row_of[pool.slot[ring_cell(arrays, pool.slabs, line, nth)]]
+        if other >= 0:
+            gap = kept_gap(arrays, mine, other)
+            if gap <= best:
+                best, nearest = gap, nth
     return Nearest(nearest, best)
 
 
@@ -59,7 +74,7 @@ def offer_different(
         nearest = nearest_got(arrays, line, arrays.held.cell[cell, EVENT])
     if nearest.place < 0 or nearest.gap >= codes.least[place]:
         return True
-    other = got_cell(arrays, line, nearest.place)
+    other = ring_cell(arrays, arrays.got.slabs, line, nearest.place)
     index = judge(arrays, output, row, place, cell, TOO_NEAR)
     output.verdicts[index, OTHER] = arrays.got.slot[other]
     output.verdicts[index, DETAIL] = arrays.got.us[other]

@@ -12,6 +12,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     HeldPool,
     RuleArrays,
 )
+from tidings.feed.columnar.rules.kernels.rings import larger_class
 
 
 @inlined
@@ -31,9 +32,7 @@ def reserve_cells(arrays: RuleArrays, line: int, more: int) -> bool:
     size_class, wanted = count[line, SLAB_CLASS], count[line, HELD] + more
     if wanted <= capacity_of(pool.slabs, size_class):
         return True
-    larger = size_class + 1
-    while pool.slabs.capacity[larger] < wanted:
-        larger += 1
+    larger = larger_class(pool.slabs, size_class, wanted)
     target = take_slab(pool.slabs, pool.value, larger)
     if target < 0:
         return False

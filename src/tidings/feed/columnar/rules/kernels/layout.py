@@ -49,11 +49,11 @@ TOO_NEAR, EXPECTED, OUTRANKED, USED_UP, FILLS, QUIET_HOURS, QUIET_OUTRANKED, QUI
 """Reasons of verdicts."""
 NONE: Final = -(1 << 62)
 
-NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED = range(9)
+NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED, MOVED = range(10)
 """Progress: the next turn and pick, how much is written, why the kernel stopped; for the caller the
-place and number of events to make room for, the instant whose period is unknown, and the pick whose
-distances the caller has measured."""
-PROGRESS_WIDTH: Final = 9
+place and number of events to make room for, the instant whose period is unknown, the pick whose
+distances the caller has measured, and how many deadlines have moved."""
+PROGRESS_WIDTH: Final = 10
 DONE, ROOM, CALENDAR, CHOICE, DISTANCES = range(5)
 """Reasons to stop: nothing is left, pools or buffers are full, a period is unknown, the diversifier
 must choose, or a distance without a kernel must be measured."""
@@ -88,12 +88,20 @@ class CalendarSpans(NamedTuple):
     """Periods or quiet hours by place: those from first[p] to first[p + 1], in order.
 
     They are complete for the instants from known[p, 0] to known[p, 1], exclusive.
+
+    Events come in order of time, so the last answer is nearly always the next one as well. It is
+    kept in latest[p]: the span, or -1 between two, and the instants for which that holds.
     """
 
     start: Int64s
     end: Int64s
     first: Int64s
     known: Int64s
+    latest: Int64s  # LATEST_SPAN LATEST_LOW LATEST_HIGH
+
+
+LATEST_SPAN, LATEST_LOW, LATEST_HIGH = range(3)
+LATEST_WIDTH: Final = 3
 
 
 class HeldPool(NamedTuple):
@@ -129,6 +137,20 @@ class MeasuredGaps(NamedTuple):
     gap: Float64s
 
 
+class KeptGaps(NamedTuple):
+    """Distances from one event to others, by their rows of features.
+
+    One event is picked for many subscribers in a row, and most of them got the same others before.
+    """
+
+    state: Int64s  # KEPT_ROW: whose distances these are, or -1; KEPT_TURN: their number
+    turn: Int64s  # by row: the number for which the gap was measured
+    gap: Float64s
+
+
+KEPT_ROW, KEPT_TURN = range(2)
+
+
 class RuleArrays(NamedTuple):
     """The rules of all subscribers of a group."""
 
@@ -146,6 +168,7 @@ class RuleArrays(NamedTuple):
     events: EventColumns
     features: FeatureColumns
     gaps: MeasuredGaps
+    kept: KeptGaps
     partials: Float64s  # scratch for exact sums
 
 

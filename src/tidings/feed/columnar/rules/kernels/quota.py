@@ -50,6 +50,17 @@ def enter_period(arrays: RuleArrays, line: int, place: int, us: int) -> None:
     count[line, PASSED], count[line, CHOSEN] = 0, 0
 
 
+@inlined
+def may_hold(arrays: RuleArrays, line: int, us: int) -> bool:
+    """Return whether a quota may hold something at an instant.
+
+    It holds nothing before a period has shown how much is to be expected.
+    """
+    count = arrays.counts
+    before = count[line, BEFORE] if us < arrays.span[line, END] else count[line, CHOSEN]
+    return count[line, HELD] > 0 or before > 0
+
+
 class BetterOnes(NamedTuple):
     """How many higher ranks are held, and how many more are expected."""
 

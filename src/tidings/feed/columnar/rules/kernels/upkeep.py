@@ -1,11 +1,11 @@
 """Upkeep of rules: compaction of their pools, and what they still refer to."""
 
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.compiled.jit import kernel
 from tidings.feed.columnar.kernels.compaction import copy_set
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.kernels.slabs import release_slab
-from tidings.feed.columnar.rules.kernels.held_list import copy_cell, empty_list
+from tidings.feed.columnar.rules.kernels.held_list import empty_list
 from tidings.feed.columnar.rules.kernels.layout import (
     DIFFERENT,
     END,
@@ -19,55 +19,15 @@ from tidings.feed.columnar.rules.kernels.layout import (
     SLAB_CLASS,
     RuleArrays,
 )
-from tidings.feed.columnar.rules.kernels.rings import got_cell
+from tidings.feed.columnar.rules.kernels.rings import ring_cell
 
 
 @kernel
-def compact_held(arrays: RuleArrays, order: Int64s) -> None:
-    """Move all lists together; `order` are the lines by the start of their slabs."""
-    span, count, slabs, target = arrays.span, arrays.counts, arrays.held.slabs, 1
-    for line in order:
-        size_class = count[line, SLAB_CLASS]
-        if size_class >= 0:
-            for i in range(count[line, HELD]):
-                copy_cell(arrays.held, target + i, span[line, SLAB] + i)
-            span[line, SLAB] = target
-            target += slabs.capacity[size_class]
-    slabs.used[0] = target
-    slabs.free[:] = -1
-
-
-@kernel
-def compact_ranks(arrays: RuleArrays, order: Int64s) -> None:
-    """Move the rings of ranks together; `order` are the lines by the start of their slabs."""
-    span, count, pool, target = arrays.span, arrays.counts, arrays.ranks, 0
-    places = len(arrays.codes.kind)
-    for line in order:
-        size_class = count[line, RING_CLASS]
-        if size_class >= 0 and arrays.codes.kind[line % places] != DIFFERENT:
-            for i in range(pool.slabs.capacity[size_class]):
-                pool.rank[target + i] = pool.rank[span[line, RING] + i]
-            span[line, RING] = target
-            target += pool.slabs.capacity[size_class]
-    pool.slabs.used[0] = target
-    pool.slabs.free[:] = -1
-
-
-@kernel
-def compact_got(arrays: RuleArrays, order: Int64s) -> None:
-    """Move the rings of got events together; `order` are the lines by the start of their slabs."""
-    span, count, pool, target = arrays.span, arrays.counts, arrays.got, 0
-    places = len(arrays.codes.kind)
-    for line in order:
-        size_class = count[line, RING_CLASS]
-        if size_class >= 0 and arrays.codes.kind[line % places] == DIFFERENT:
-            for i in range(pool.slabs.capacity[size_class]):
-                source = span[line, RING] + i
-                pool.us[target + i], pool.slot[target + i] = pool.us[source], pool.slot[source]
-            span[line, RING] = target
-            target += pool.slabs.capacity[size_class]
-    pool.slabs.used[0] = target
-    pool.slabs.free[:] = -1
+def move_cells(column: AnyArray, source: Int64s, target: Int64s, length: Int64s) -> None:
+    """Move slabs of a pool down, in the order in which they lie: none is overwritten before."""
+    for nth in range(len(source)):
+        for i in range(length[nth]):
+            column[target[nth] + i] = column[source[nth] + i]
 
 
 @kernel
@@ -99,7 +59,7 @@ def mark_events(arrays: RuleArrays, alive: Int32s) -> None:
             alive[arrays.held.cell[cell, EVENT]] = 1
         if arrays.codes.kind[line % places] == DIFFERENT:
             for nth in range(arrays.counts[line, SIZE]):
-                alive[arrays.got.slot[got_cell(arrays, line, nth)]] = 1
+                alive[arrays.got.slot[ring_cell(arrays, arrays.got.slabs, line, nth)]] = 1
 
 
 @kernel
