@@ -11,6 +11,8 @@ from tidings.lab.papers import (
     tks_figure_7_6,
     tks_figure_7_7,
     tks_figure_7_9,
+    tks_figure_7_10,
+    tks_figure_7_12,
     tks_table_7_7,
     tks_table_7_10,
     tks_table_7_11,
@@ -31,5 +33,7 @@ EXPERIMENTS: Final[dict[str, Experiment[Any]]] = {
         tks_figure_7_6.EXPERIMENT,
         tks_figure_7_7.EXPERIMENT,
         tks_figure_7_9.EXPERIMENT,
+        tks_figure_7_10.EXPERIMENT,
+        tks_figure_7_12.EXPERIMENT,
     )
 }
