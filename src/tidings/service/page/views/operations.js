@@ -37,6 +37,7 @@ class Operations {
     this.plots = h("div.plots");
     this.aside = h("div");
     this.letters = h("div.stack");
+    this.message = null;
     this.conditions = h("div.stack");
     this.element = h("section.stack", {},
       h("h1", {}, "Operations"), this.state, this.figures, this.plots, this.aside,
@@ -112,13 +113,12 @@ class Operations {
       h("ul.stack.tight", {}, items.map(({ subscriber, reason }) => h("li", {}, h("strong", {}, subscriber), ": ", reason)))));
   }
 
-  async readLetters(message = null) {
+  async readLetters() {
     const { api, signal } = this.context;
-    const page = await api.get("/v1/letters", { kind: this.kind, limit: 50 }, signal);
-    this.drawLetters(page, message);
+    this.drawLetters(await api.get("/v1/letters", { kind: this.kind, limit: 50 }, signal));
   }
 
-  drawLetters({ items, next }, message) {
+  drawLetters({ items, next }) {
     const retry = (ids, label) => h("button.button", { type: "button", onclick: () => this.retry(ids) }, label);
     put(this.letters,
       h("div.row.spread", {},
@@ -126,13 +126,14 @@ class Operations {
           type: "button", "aria-pressed": String(kind === this.kind),
           onclick: async () => {
             this.kind = kind;
+            this.message = null;
             this.context.remember({ letters: kind });
             await this.readLetters();
             this.letters.querySelector(`[aria-pressed="true"]`)?.focus();
           },
         }, text))),
         items.length > 1 && retry(items.map((letter) => letter.id), `Publish these ${count(items.length)} again`)),
-      message,
+      this.message,
       items.length === 0
         ? h("p.muted", {}, "None waits.")
         : h("div.scrolls", {}, h("table.table", {},
@@ -146,17 +147,16 @@ class Operations {
 
   async retry(ids) {
     const { api, announce } = this.context;
-    let message;
     try {
       const { published, problems } = await api.post("/v1/letters:retry", { ids });
       const text = `${counted(published, "event is", "events are")} published again`;
       announce(text);
-      message = h(`p.notice.${problems.length ? "bad" : "good"}`, {}, text, problems.length > 0 && `; ${problems[0].detail}`);
+      this.message = h(`p.notice.${problems.length ? "bad" : "good"}`, {}, text, problems.length > 0 && `; ${problems[0].detail}`);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      message = h("p.notice.bad", { role: "alert" }, error.message);
+      this.message = h("p.notice.bad", { role: "alert" }, error.message);
     }
-    await this.readLetters(message);
+    await this.readLetters();
     this.letters.querySelector("button")?.focus();
     await this.refresh();
   }

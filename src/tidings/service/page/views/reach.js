@@ -135,7 +135,7 @@ class Reach {
         h("ol.stack.placements", {}, items.map((item) => this.placement(item, item.score / top)))),
       others.length > 0 && h("section.stack", {},
         h("h2", {}, "What the others lack"),
-        h("ol.stack.placements", {}, others.map((item) => this.placement(item, (item.score ?? 0) / top)))));
+        h("ol.stack.placements.several", {}, others.map((item) => this.placement(item, (item.score ?? 0) / top)))));
     this.context.announce(`${count(items.length)} reached, ${count(others.length)} others`);
   }
 

@@ -6,7 +6,7 @@ import { h, put } from "../dom.js";
 import { count, counted, duration, moment, percent, rank, words } from "../format.js";
 import { HALF_LIVES, PERIODS, readPolicy, samePolicy, writePolicy } from "../policy.js";
 
-const LISTED = 50;
+const LISTED = 20;
 const WHEN = { stream: "As it comes", period: "Every so often", times: "At set times", kept: "As saved" };
 const CHANGES = { comes: "Comes", goes: "Goes", stays: "Stays" };
 
@@ -143,20 +143,20 @@ class Rules {
   rules(state) {
     const { quota, quiet, different } = state.rules;
     return group("When not to disturb",
-      this.rule("quota", quota, "At most", [
+      this.rule("quota", quota, "Only the best", [
         h("input", {
           type: "number", min: 1, max: 1000, value: quota.n, "aria-label": "How many at most",
           onchange: (event) => { quota.n = Math.max(1, Math.trunc(event.target.valueAsNumber || 1)); this.changed(); },
         }),
         this.select("per", ["hour", "day", "week"], quota.per, (value) => { quota.per = value; }, (value) => `per ${value}`),
       ]),
-      this.rule("quiet", quiet, "Quiet from", [
-        this.time("Quiet from", quiet.start, (value) => { quiet.start = value; }),
+      this.rule("quiet", quiet, "Quiet hours", [
+        "from", this.time("Quiet from", quiet.start, (value) => { quiet.start = value; }),
         "to", this.time("Quiet until", quiet.end, (value) => { quiet.end = value; }),
         quiet.on && state.when !== "times" && clockFace({ quiet }),
       ]),
-      this.rule("different", different, "Nothing like the last", [
-        this.select("within", ["1h", "12h", "1d", "3d", "7d", "30d"], different.within, (value) => { different.within = value; }, duration),
+      this.rule("different", different, "Nothing similar", [
+        "within", this.select("within", ["1h", "12h", "1d", "3d", "7d", "30d"], different.within, (value) => { different.within = value; }, duration),
         h("span", {}, "nearer than"),
         this.select("nearer than", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1], different.min, (value) => { different.min = Number(value); }, (value) => percent(Number(value))),
       ]));
