@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import pages
-from agreeing import RANKED, THRESHOLDS, WINDOWS, agreed, tuned
 from diversity_page import page
 from pages import machine, publish
-from sketches import LshWindow, beside
+from sketches import beside
 from variants import Catalogue, films
 
-from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, diversity, order_of
+from tidings.diversify import DIVERSIFIERS, Candidate, diversity
 from tidings.diversify.covers import MaxDivRel
-from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.distance import Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.event_tokens import token_rows
-from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.plain.registry import PLAIN
-from tidings.diversify.tie_order import ranks_and_keys
 
 K, ALPHA = 10, 0.5
 DIMENSIONS = (32, 128, 384)
@@ -49,11 +44,6 @@ def main() -> None:
         "choices": choices(wanted),
         "peers": peers(wanted),
         "sketches": {w: beside(w, 50, wanted.rounds) for w in wanted.windows},
-        "streams": [stream(w, d) for d in wanted.sizes for w in wanted.windows],
-        "agreement": [
-            {**agreed(*each), "tuned": tuned(*each)}
-            for each in product(RANKED, THRESHOLDS, wanted.agreed)
-        ],
         "table_1": table_1(wanted.draws),
     }
     publish("diversity", result, page, wanted)
@@ -62,13 +52,11 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "small windows, few rounds")
     wanted = parser.parse_args()
-    wanted.windows, wanted.sizes = (100, 1000, 10_000), (50, 250, 500)
+    wanted.windows = (100, 1000, 10_000)
     wanted.rounds, wanted.draws, wanted.counts = 15, 20, (100, 1000)
-    wanted.agreed = WINDOWS
     if wanted.quick:
-        wanted.windows, wanted.sizes = (100, 1000), (50,)
+        wanted.windows = (100, 1000)
         wanted.rounds, wanted.draws, wanted.counts = 5, 3, (100,)
-        wanted.agreed = WINDOWS[:4]
     return wanted
 
 
@@ -76,7 +64,6 @@ def compile_all() -> None:
     few = Catalogue(5).candidates(12)
     for make in DIVERSIFIERS.values():
         make().choose(few, 3)
-    stream(10, 5)
 
 
 def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -129,49 +116,6 @@ def peers(wanted: argparse.Namespace) -> dict[str, float]:
             vectors, scores, k=K, strategy=peer.Strategy.MMR, diversity=0.5
         )
     return taking_turns(calls, 3 * wanted.rounds)
-
-
-def stream(w: int, size: int) -> dict[str, Any]:
-    """Measure a step of a sliding window (TKS Fig. 7.12 to 7.20): arrival, expiry, top k."""
-    catalogue = Catalogue(size)
-    window = catalogue.candidates(w + 1)
-    lsh = MaxDivRelLsh(tables=20, rows=5)
-    greedy = MaxDivRel(alpha=ALPHA, distance=Jaccard())
-    steps_ms = {
-        "LSH window": lsh_window_step(lsh, catalogue, w),
-        "BLSH": taking_turns({"": lambda: lsh.choose(window[1:], K)}, 3)[""],
-    }
-    if w <= 1000:
-        steps_ms["greedy, lists kept"] = kept_step(greedy, window)
-        steps_ms["greedy"] = taking_turns({"": lambda: greedy.choose(window[1:], K)}, 2)[""]
-    return {"w": w, "D": size, "ms": steps_ms}
-
-
-def lsh_window_step(part: MaxDivRelLsh, catalogue: Catalogue, w: int) -> float:
-    """Milliseconds of one arrival in a full sliding window of columnar feeds."""
-    window = LshWindow(w, part, K)
-    window.offer(catalogue.events(w + 1))
-    best = float("inf")
-    for _ in range(20):
-        events = catalogue.events(50)
-        token_rows(events)
-        started = time.process_time()
-        window.offer(events)
-        best = min(best, (time.process_time() - started) / 50)
-    return best * 1e3
-
-
-def kept_step(part: MaxDivRel, window: list[Candidate]) -> float:
-    kept = Neighbours(part)
-    slots = np.array([kept.arrive(each.event) for each in window[:-1]])
-    order, arrays = order_of([each.event for each in window[:-1]]), ranks_and_keys(window[:-1])
-
-    def step() -> None:
-        kept.expire(int(slots[0]))
-        slots[0] = kept.arrive(window[0].event)
-        kept.pick(slots, *arrays, order, K)
-
-    return taking_turns({"": step}, 5)[""]
 
 
 def table_1(draws: int) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from agreeing import mean
 from pages import line, opening, ratio
 
 
@@ -12,8 +11,6 @@ def page(result: dict[str, Any]) -> str:
         chosen(result["choices"]),
         peers(result["peers"]),
         sketches(result["sketches"]),
-        streams(result["streams"]),
-        agreements(result["agreement"]),
         best_sets(result["table_1"]),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -59,36 +56,6 @@ def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
         for name, us in times.items():
             rows.append((str(w), name, f"{us:.1f}", ratio(us / new), ratio(us / kept)))
     return lines + table(("w", "", "us", "x, new event", "x, hashed"), rows)
-
-
-def streams(rows: list[dict[str, Any]]) -> list[str]:
-    names = ("LSH window", "BLSH", "greedy, lists kept", "greedy")
-    lines = ["## One step of a sliding window, ms", ""]
-    lines += ["20 tables of 5 rows, alpha 0.5, k = 10: an arrival, an expiry, the top k.", ""]
-    lines += ["`x`: the speed-up of the LSH window over the greedy choice."]
-    cells = []
-    for row in rows:
-        times = row["ms"]
-        own = tuple(f"{times[name]:.3f}" if name in times else "-" for name in names)
-        faster = ratio(times["greedy"] / times["LSH window"]) if "greedy" in times else "-"
-        cells.append((str(row["D"]), str(row["w"]), *own, faster))
-    return lines + table(("D", "w", *names, "x"), cells)
-
-
-def agreements(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["## LSH against the greedy choice (TKS Fig. 7.5)", ""]
-    lines += ["The six views of TKS Table 7.1, error 0.07, alpha = 1 - s, k = 10; ranked by normal"]
-    lines += ["preferences over 32 tuples, or at random. `tuned`: the diversity probability"]
-    lines += ["against greedy with the largest alpha that yields k, whatever s is. The thesis"]
-    lines += ["reports a mean over windows of around 0.7; if w = k, all are chosen.", ""]
-    for ranked, s in dict.fromkeys((row["ranked"], row["s"]) for row in rows):
-        lines += [f"- ranked by {ranked}, s = {s}: mean {mean(rows, ranked, s):.2f}"]
-    cells = []
-    for row in rows:
-        where = (row["ranked"], str(row["s"]), "{} x {}".format(*row["shape"]), str(row["w"]))
-        cells.append((*where, *(f"{row[name]:.2f}" for name in ("diversity", "rank", "tuned"))))
-    head = ("ranked by", "s", "L x r", "w", "diversity probability", "rank probability", "tuned")
-    return lines + table(head, cells)
 
 
 def best_sets(rows: list[dict[str, Any]]) -> list[str]:

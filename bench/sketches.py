@@ -5,44 +5,21 @@ votes, expires the oldest event and delivers the k of most votes. The peers sket
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from variants import Catalogue, texts
 
-from tidings.diversify.event_tokens import token_hashes
+from tidings.diversify.event_tokens import token_rows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
-from tidings.feed import FEEDS
-from tidings.model.records import Event, Match
-from tidings.policy import Policy, Subscriber
-from tidings.window import Moment
+from tidings.lab.papers.lsh_window import LshWindow
 
 TABLES, ROWS, K = 16, 8, 10
 CHUNK = 100
 BEFORE = 3000
 """Events that the stream has seen before the window is filled."""
 Step = Callable[[Any], None]
-
-
-class LshWindow:
-    """A sliding window of w events whose k of most votes are delivered."""
-
-    def __init__(self, w: int, part: MaxDivRelLsh, k: int = K) -> None:
-        policy = Policy(k=k, window={"name": "sliding", "length": w}, diversify=part)
-        self._feeds, self._sequence = FEEDS["table"](), 0
-        self._feeds.enrol(Subscriber("reader", policy))
-        self._scores = np.random.default_rng(5).random(4096).tolist()
-
-    def offer(self, events: Sequence[Event]) -> None:
-        """Offer new events, in order of publication."""
-        offers = []
-        for event in events:
-            self._sequence += 1
-            match = Match("reader", event, self._scores[self._sequence % 4096], ("s",))
-            offers.append((match, Moment(event.published_us, self._sequence)))
-        self._feeds.offer_many(offers)
 
 
 def datasketch_steps(update: Callable[[Any, list[bytes]], None]) -> Step:
@@ -97,9 +74,9 @@ PEERS: dict[str, Callable[[], Step]] = {
 def beside(w: int, size: int, rounds: int) -> dict[str, float]:
     """Return microseconds per step: the best of several rounds, in which all take turns."""
     catalogue = Catalogue(size)
-    earlier, filled = catalogue.events(BEFORE), catalogue.events(w)
+    earlier, filled = catalogue.candidates(BEFORE), catalogue.candidates(w)
     part = MaxDivRelLsh(tables=TABLES, rows=ROWS)
-    ours = {name: LshWindow(w, part) for name in ("LSH window, new event", "LSH window, hashed")}
+    ours = {name: LshWindow(w, part, K) for name in ("LSH window, new event", "LSH window, hashed")}
     peers: dict[str, Step] = {}
     for name, make in PEERS.items():
         try:
@@ -109,7 +86,7 @@ def beside(w: int, size: int, rounds: int) -> dict[str, float]:
     for window in ours.values():
         window.offer(earlier + filled)
     for step in peers.values():
-        for tokens in texts(filled):
+        for tokens in texts([each.event for each in filled]):
             step(tokens)
     times: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     for _ in range(rounds):
@@ -123,12 +100,11 @@ def turn(
 ) -> Iterator[tuple[str, float]]:
     """Time each competitor on new events; those of `hashed` have their token hashes already."""
     for name, window in ours.items():
-        events = catalogue.events(CHUNK)
+        arrivals = catalogue.candidates(CHUNK)
         if name == "LSH window, hashed":
-            for event in events:
-                token_hashes(event)
+            token_rows([each.event for each in arrivals])
         started = time.process_time()
-        window.offer(events)
+        window.offer(arrivals)
         yield name, time.process_time() - started
     tokens = texts(catalogue.events(CHUNK))
     for name, step in peers.items():

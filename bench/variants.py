@@ -1,71 +1,36 @@
-"""A catalogue like that of TKS 7.1: products of categories, in variants, values by Zipf's law."""
+"""Products in variants, as TKS 7.1 has them, and films, as candidates with random ranks."""
 
 from collections.abc import Sequence
 from importlib import import_module
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from tidings.diversify import Candidate
+from tidings.lab.workloads.catalogue import Category, SyntheticCategory, publication
 from tidings.model.records import Event
 
-CATEGORIES, VALUES, EXPONENT = 60, 1000, 1.0
-MOST_CHANGED = 0.4
+SUBCATEGORIES, VALUES = 60, 1000
 
 
 class Catalogue:
-    """Products of `size` attributes, D; a variant differs from its product in some of them.
+    """Products of `size` attributes, D; a variant differs from its sub-category in some of them."""
 
-    The categories belong to `mains` that share no attribute.
-    """
-
-    def __init__(
-        self, size: int, seed: int = 7, categories: int = CATEGORIES, mains: int = 6
-    ) -> None:
-        self.chance = np.random.default_rng(seed)
-        self.size, self.mains = size, mains
-        weights = 1 / np.arange(1, VALUES + 1) ** EXPONENT
-        self.law = np.cumsum(weights / weights.sum())[:-1]
-        self.products = [self._values(size) for _ in range(categories)]
-        self.made = 0
-
-    def event(self) -> Event:
-        kind = int(self.chance.integers(len(self.products)))
-        values = self.products[kind].copy()
-        changed = self.chance.random(self.size) < self.chance.random() * MOST_CHANGED
-        values[changed] = self._values(int(changed.sum()))
-        main = kind % self.mains
-        attributes = {f"c{main}-{i}": f"v{value}" for i, value in enumerate(values.tolist())}
-        self.made += 1
-        return Event(f"p{self.made:07d}", attributes, self.made)
+    def __init__(self, size: int, seed: int = 7) -> None:
+        shop = Category("shop", SUBCATEGORIES, 0, size)
+        self._supply = SyntheticCategory(shop, seed, dimensions=size, values=VALUES)
+        self._chance, self._made = np.random.default_rng(seed), 0
 
     def events(self, count: int) -> list[Event]:
-        return [self.event() for _ in range(count)]
+        """Return new products, published a second after one another."""
+        first, self._made = self._made, self._made + count
+        numbered = enumerate(self._supply.products(count), first)
+        return [publication(product, number * 1_000_000) for number, product in numbered]
 
     def candidates(self, count: int) -> list[Candidate]:
-        ranks = self.chance.random(count).tolist()
-        return [Candidate(self.event(), rank, rank) for rank in ranks]
-
-    def wishes(self, size: int) -> dict[tuple[str, str], float]:
-        """Return values of one main category with normal weights, popular ones more often."""
-        places = self._values(size) % self.size
-        values, weights = self._values(size), abs(self.chance.normal(size=size))
-        wished = zip(places.tolist(), values.tolist(), weights.tolist(), strict=True)
-        return {(f"c0-{place}", f"v{value}"): weight for place, value, weight in wished}
-
-    def wanted(self, count: int, wishes: dict[tuple[str, str], float]) -> list[Candidate]:
-        """Return events with preferred values, ranked by the mean of their weights."""
-        candidates: list[Candidate] = []
-        while len(candidates) < count:
-            event = self.event()
-            met = [wishes[pair] for pair in event.attributes.items() if pair in wishes]
-            if met:
-                candidates.append(Candidate(event, fmean(met), fmean(met)))
-        return candidates
-
-    def _values(self, count: int) -> Any:
-        return np.searchsorted(self.law, self.chance.random(count))
+        ranks = self._chance.random(count).tolist()
+        pairs = zip(self.events(count), ranks, strict=True)
+        return [Candidate(event, rank, rank) for event, rank in pairs]
 
 
 def films(count: int, seed: int) -> list[Candidate] | None:

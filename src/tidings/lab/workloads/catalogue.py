@@ -92,7 +92,7 @@ class View:
     @cached_property
     def tokens(self) -> list[TokenMap]:
         """The values of each product in the form that predicates test."""
-        return [_publication(product, 0, 0).tokens for product in self.products]
+        return [publication(product).tokens for product in self.products]
 
 
 @dataclass(frozen=True)
@@ -320,12 +320,13 @@ def publications(
     ]
     times = arrival_times_us(count, mean_delay_ms, rng)
     return [
-        _publication(eligible[place], turn, time_us)
+        publication(eligible[place], time_us, turn)
         for (turn, place), time_us in zip(order, times, strict=False)
     ]
 
 
-def _publication(product: Product, turn: int, time_us: int) -> Event:
+def publication(product: Product, time_us: int = 0, turn: int = 0) -> Event:
+    """Return a product as an event; from the second turn on, under another id."""
     name = f"{product.id}#{turn + 1}" if turn else product.id
     values = {
         attribute: texts[0] if len(texts) == 1 else list(texts)
