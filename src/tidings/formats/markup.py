@@ -45,3 +45,8 @@ def with_title(element: Element, text: str) -> Element:
 def page(root: Element) -> str:
     """Return the text of a page."""
     return f"<!DOCTYPE html>\n{tostring(root, encoding='unicode', method='html')}\n"
+
+
+def fragment(element: Element) -> str:
+    """Return the text of an element that becomes part of a page."""
+    return tostring(element, encoding="unicode", method="html")

@@ -1,0 +1,212 @@
+"""Comparisons of policies over a recording, in parts that can be interrupted and continued.
+
+A part holds some of the subscribers, and all that they would have received by every policy. Parts
+do not depend on each other, so they run one after the other in this process, or side by side on
+Spark; the tables are the same.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import pyarrow as pa
+
+from tidings.errors import InvalidForm, TidingsError
+from tidings.formats.layout import AS_IT_IS, Layout
+from tidings.lab.comparison import Comparison, joined
+from tidings.lab.part_folder import PartFolder, PartMemory, fingerprint
+from tidings.lab.recording import Recording, read_recording
+from tidings.lab.replay import PartTables, replay
+from tidings.lab.variants import PolicyInputs, Variant, read_variants
+from tidings.model import validate
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Event, Subscription
+from tidings.model.values import parse_time_us
+from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
+
+EngineName = Literal["local", "spark"]
+ENGINES: Final = ("local", "spark")
+PARTS: Final = 4
+"""Parts by default: enough for some cores, and each looks at every publication once."""
+Progress = Callable[[int, int], None]
+"""Called with the number of finished parts, and of all."""
+
+
+def compare(  # noqa: PLR0913 - independent settings, all with defaults
+    publications: Any,
+    subscriptions: Any,
+    policies: PolicyInputs,
+    *,
+    subscribers: Any = None,
+    layout: Layout = AS_IT_IS,
+    until: object = None,
+    engine: EngineName = "local",
+    out: str | Path | None = None,
+    fresh: bool = False,
+    parts: int = PARTS,
+    progress: Progress | None = None,
+    default_policy: Policy = DEFAULT_POLICY,
+    limits: Limits = TRUSTED,
+) -> Comparison:
+    """Return what each policy would have delivered from a recording, and how they compare.
+
+    Publications, subscriptions and subscribers are files, Arrow tables, DataFrames, objects or
+    JSON forms; publications may also be a folder or a pattern of files, whose columns a `layout`
+    names. `policies` are objects, forms or TOML files by name, or a list of files; "own" is each
+    subscriber's own policy, which for those that are not listed is the `default_policy`.
+
+    Time ends with the last publication, or at `until`. With `out`, finished parts are kept in that
+    folder: an interrupted comparison that is started again continues, with the same result.
+
+    >>> comparison = compare(
+    ...     [{"id": f"e{n}", "published_at": n, "attributes": {"n": n}} for n in range(4)],
+    ...     [{"id": "s", "subscriber": "ann", "where": "n >= 1"}],
+    ...     {"all": {"k": 9}, "hourly": {"k": 1, "window": {"name": "periodic", "length": "1h"}}},
+    ...     until=3600,
+    ... )
+    >>> comparison.summary.select(["policy", "matches", "delivered"]).to_pylist()[1]
+    {'policy': 'hourly', 'matches': 3, 'delivered': 1}
+    """
+    validate.choice("engine", engine, ENGINES, InvalidForm)
+    recording = read_recording(
+        publications,
+        subscriptions,
+        subscribers,
+        layout=layout,
+        policy_of=lambda _: default_policy,
+        limits=limits,
+    )
+    settings = CompareSettings(engine, None if out is None else Path(out), fresh, parts)
+    return compare_recording(recording, read_variants(policies, limits), until, settings, progress)
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """How a comparison is carried out; nothing here changes its result."""
+
+    engine: EngineName = "local"
+    out: Path | None = None
+    fresh: bool = False
+    parts: int = PARTS
+
+
+def compare_recording(
+    recording: Recording,
+    variants: Sequence[Variant],
+    until: object = None,
+    settings: CompareSettings | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare policies over a recording that was read."""
+    settings = settings or CompareSettings()
+    last_us = int(recording.published_us[-1])
+    until_us = last_us if until is None else parse_time_us(until)
+    if until_us < last_us:
+        raise TidingsError("until is before the last publication")
+    count = min(validate.count("parts", settings.parts), len(recording.subscribers))
+    tasks = {
+        part: PartTask.of(recording.only(recording.subscribers[part::count]), variants, until_us)
+        for part in range(count)
+    }
+    finished = _run(recording, tasks, settings, progress or (lambda _done, _all: None))
+    tables = joined(finished, [variant.name for variant in variants])
+    return Comparison(recording, tuple(variants), tables, until_us)
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """The replay of a part, without the publications, which all parts share."""
+
+    subscribers: Sequence[Subscriber]
+    subscriptions: Sequence[Subscription]
+    variants: Sequence[Variant]
+    until_us: int
+
+    @classmethod
+    def of(cls, part: Recording, variants: Sequence[Variant], until_us: int) -> "PartTask":
+        """Return the task of some subscribers."""
+        return cls(part.subscribers, part.subscriptions, variants, until_us)
+
+    def run(self, events: Sequence[Event]) -> PartTables:
+        """Replay the publications."""
+        part = Recording(events, self.subscriptions, self.subscribers)
+        return replay(part, self.variants, self.until_us)
+
+    def __call__(self, events: Path) -> Mapping[str, bytes]:
+        """Replay the publications of a file that `_run_on_spark` has written."""
+        return {name: _packed(table) for name, table in self.run(_load(events))._asdict().items()}
+
+
+@lru_cache(maxsize=1)
+def _load(path: Path) -> Sequence[Event]:
+    """Return publications; a worker that runs several parts reads them once."""
+    events: Sequence[Event] = pickle.loads(path.read_bytes())
+    return events
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(outputs: Mapping[str, bytes]) -> PartTables:
+    tables = {name: pa.ipc.open_stream(data).read_all() for name, data in outputs.items()}
+    return PartTables(**tables)
+
+
+def _run(
+    recording: Recording,
+    tasks: Mapping[int, PartTask],
+    settings: CompareSettings,
+    progress: Progress,
+) -> list[PartTables]:
+    """Return the tables of all parts; finished ones are not computed again."""
+    parts: PartFolder | PartMemory = PartMemory()
+    if settings.out is not None:
+        task = tasks[0]
+        mark = fingerprint(recording, task.variants, task.until_us, len(tasks))
+        parts = PartFolder(settings.out, mark, fresh=settings.fresh)
+    todo = {part: task for part, task in tasks.items() if part not in parts}
+    done = len(tasks) - len(todo)
+    progress(done, len(tasks))
+    run = _run_on_spark if settings.engine == "spark" else _run_here
+    for part, tables in run(recording.events, todo):
+        parts.write(part, tables)
+        done += 1
+        progress(done, len(tasks))
+    return [parts.read(part) for part in tasks]
+
+
+def _run_here(
+    events: Sequence[Event], tasks: Mapping[int, PartTask]
+) -> Iterator[tuple[int, PartTables]]:
+    for part, task in tasks.items():
+        yield part, task.run(events)
+
+
+def _run_on_spark(
+    events: Sequence[Event], tasks: Mapping[int, PartTask]
+) -> Iterator[tuple[int, PartTables]]:
+    if not tasks:
+        return
+    if find_spec("pyspark") is None:
+        raise TidingsError(
+            "Spark is not installed: run pip install 'tidings[lab]', or use the engine local"
+        )
+    from tidings.spark import session
+    from tidings.spark.tasks import run_tasks
+
+    with TemporaryDirectory(prefix="tidings-lab-") as folder:
+        # Spark sends the file to its workers; a name of its own keeps recordings apart.
+        shared = Path(folder, f"publications-{uuid4().hex}.pickle")
+        shared.write_bytes(pickle.dumps(events, pickle.HIGHEST_PROTOCOL))
+        for part, outputs in run_tasks(session(), tasks, shared):
+            yield part, _unpacked(outputs)

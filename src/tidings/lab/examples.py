@@ -1,0 +1,183 @@
+"""Examples of what one policy would have delivered and another not, each with the reason."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.engine.engine import Engine
+from tidings.lab.recording import Recording
+from tidings.lab.shared_matching import SharedMatcher
+from tidings.lab.variants import Variant
+from tidings.model.limits import UNLIMITED
+from tidings.model.records import Event
+from tidings.model.values import format_time, moment, plain
+from tidings.policy import Subscriber
+
+EACH: Final = 3
+"""Examples in each direction of a pair of policies."""
+PEOPLE: Final = 3
+"""Subscribers that examples are taken from."""
+TITLES: Final = ("title", "name", "headline", "subject")
+_SHOWN: Final = 5
+
+
+class Example(NamedTuple):
+    """A delivery of one policy that another did not make, and why it did not."""
+
+    subscriber: str
+    delivered_by: str
+    not_by: str
+    event: str
+    title: str | None
+    attributes: dict[str, Any]
+    score: float
+    published_at: str
+    delivered_at: str
+    why: str
+
+
+class _Difference(NamedTuple):
+    """The deliveries to one subscriber that only one policy of a pair made, best score first."""
+
+    subscriber: str
+    first: list[dict[str, Any]]
+    second: list[dict[str, Any]]
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """How telling it is: differences in both directions count most."""
+        sizes = (len(self.first), len(self.second))
+        return min(*sizes, EACH), sum(sizes)
+
+
+def find_examples(
+    recording: Recording, variants: Sequence[Variant], delivered: pa.Table, until_us: int
+) -> list[Example]:
+    """Return examples of the first policy against each other one, from few subscribers.
+
+    These are the subscribers for whom the policies differ most.
+    """
+    people = _most_different(variants, delivered)
+    if len(variants) < 2 or not people:
+        return []
+    names = pa.array(people, pa.string())
+    rows = delivered.filter(pc.is_in(delivered["subscriber"], names)).drop(
+        ["window", "matched", "content"]
+    )
+    by_owner: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        by_owner.setdefault((row["policy"], row["subscriber"]), {})[row["event"]] = row
+    replays = _Replays(recording, variants, until_us)
+    examples = list[Example]()
+    for other in variants[1:]:
+        pair = (variants[0], other)
+        differences = [_difference(by_owner, pair, name) for name in people]
+        best = max(differences, key=lambda each: (*each.weight, -people.index(each.subscriber)))
+        examples += replays.explained(best.subscriber, best.first, pair[0], other)
+        examples += replays.explained(best.subscriber, best.second, other, pair[0])
+    return examples
+
+
+def _most_different(variants: Sequence[Variant], delivered: pa.Table) -> list[str]:
+    """Return the subscribers with the most deliveries that not all policies made."""
+    keys = delivered.group_by(["subscriber", "event"]).aggregate([("policy", "count")])
+    partly = keys.filter(pc.less(keys["policy_count"], len(variants)))
+    counts = Counter(partly["subscriber"].to_pylist())
+    return sorted(counts, key=lambda name: (-counts[name], name))[:PEOPLE]
+
+
+def _difference(
+    by_owner: dict[tuple[str, str], dict[str, dict[str, Any]]],
+    pair: tuple[Variant, Variant],
+    subscriber: str,
+) -> _Difference:
+    one, other = (by_owner.get((variant.name, subscriber), {}) for variant in pair)
+    return _Difference(subscriber, _only(one, other), _only(other, one))
+
+
+def _only(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for event, row in one.items() if event not in other]
+    return sorted(rows, key=lambda row: (-row["score"], row["delivered_at"], row["event"]))
+
+
+class _Replays:
+    """Engines with one subscriber each, which explain what one policy did for it."""
+
+    def __init__(self, recording: Recording, variants: Sequence[Variant], until_us: int) -> None:
+        self._recording, self._variants, self._until_us = recording, variants, until_us
+        self._events: dict[str, dict[str, Event]] = {}
+        self._engines: dict[tuple[str, str], Engine] = {}
+
+    def explained(
+        self, name: str, rows: Iterable[dict[str, Any]], by: Variant, not_by: Variant
+    ) -> list[Example]:
+        """Return the first of some deliveries as examples."""
+        chosen = list(rows)[:EACH]
+        return [self._example(name, row, by, not_by) for row in chosen]
+
+    def _example(self, name: str, row: dict[str, Any], by: Variant, not_by: Variant) -> Example:
+        subscriber = next(each for each in self._recording.subscribers if each.id == name)
+        event = self._matching(subscriber)[row["event"]]
+        explanation = self._engine(subscriber, not_by).explain(name, event.id)
+        first, *details = str(explanation).splitlines()
+        why = [first.partition(": ")[2], *(line.strip() for line in details[:1])]
+        matching = {
+            part.attribute
+            for subscription in self._recording.subscriptions
+            if subscription.subscriber == name
+            for conjunction in subscription.conjunctions
+            for part in conjunction
+        }
+        return Example(
+            name,
+            by.name,
+            not_by.name,
+            event.id,
+            title(event),
+            shown_attributes(event, matching),
+            row["score"],
+            format_time(event.published_us),
+            format_time(int(row["delivered_at"].timestamp() * 1_000_000)),
+            "; ".join(why if explanation.standing else why[:1]),
+        )
+
+    def _engine(self, subscriber: Subscriber, variant: Variant) -> Engine:
+        key = (subscriber.id, variant.name)
+        if key not in self._engines:
+            engine = Engine(remember=UNLIMITED)
+            policy = variant.policy_of(subscriber)
+            engine.subscribe(Subscriber(subscriber.id, policy, subscriber.prefers))
+            engine.add_many(self._recording.only([subscriber]).subscriptions)
+            engine.publish_many(self._matching(subscriber).values())
+            engine.advance(moment(self._until_us))
+            self._engines[key] = engine
+        return self._engines[key]
+
+    def _matching(self, subscriber: Subscriber) -> dict[str, Event]:
+        """Return the publications that match a subscriber: windows see no others."""
+        if subscriber.id not in self._events:
+            own = self._recording.only([subscriber])
+            matcher = SharedMatcher(own.subscribers, own.subscriptions, self._variants)
+            found = matcher.match(own.events)
+            places = sorted({place for each in found for place in each.events.tolist()})
+            self._events[subscriber.id] = {own.events[i].id: own.events[i] for i in places}
+        return self._events[subscriber.id]
+
+
+def title(event: Event) -> str | None:
+    """Return what a person would call an event, if an attribute or its content says so."""
+    for fields in (event.content or {}, event.attributes):
+        for name in TITLES:
+            if isinstance(text := fields.get(name), str):
+                return text
+    return None
+
+
+def shown_attributes(event: Event, first: Iterable[str] = ()) -> dict[str, Any]:
+    """Return some attributes of an event as JSON: those that subscriptions name, then others."""
+    names = [*sorted({*first} & event.attributes.keys()), *event.attributes]
+    kept = [name for name in dict.fromkeys(names) if name not in TITLES][:_SHOWN]
+    return {name: plain(event.attributes[name]) for name in kept}
