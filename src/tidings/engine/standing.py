@@ -186,6 +186,11 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
     return None if target is None else witness.finish(window, target, now)
 
 
+def judge_choice(policy: Policy, candidates: Sequence[Match], now_us: int, event: str) -> Choice:
+    """Return the choice that a policy makes of some candidates, as one of them stands in it."""
+    return _Witness(policy, event).judge(candidates, now_us)
+
+
 def replay_rules(
     subscriber: Subscriber, offers: Iterable[Offered], event: str, now: Moment
 ) -> tuple[Verdict, ...]:
@@ -294,6 +299,10 @@ class _Witness:
         if state == "passed" and any(choice.decided_by is None for choice in choices):
             state = "chosen"
         return Standing(state, self._count, choices)
+
+    def judge(self, candidates: Sequence[Match], now_us: int) -> Choice:
+        """Return the choice of some candidates, of which the event is one."""
+        return self._judged(_Stand(candidates, now_us))
 
     def _judged(self, stand: _Stand) -> Choice:
         """Return a choice with the place of the event, and what decided against it."""

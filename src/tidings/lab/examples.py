@@ -2,19 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.engine.engine import Engine
 from tidings.lab.recording import Recording
 from tidings.lab.shared_matching import SharedMatcher
+from tidings.lab.subscriber_replay import SubscriberReplay
 from tidings.lab.variants import Variant
-from tidings.model.limits import UNLIMITED
 from tidings.model.records import Event
-from tidings.model.values import format_time, moment, plain
-from tidings.policy import Subscriber
+from tidings.model.values import format_time, plain, time_us
+from tidings.window import Moment
 
 EACH: Final = 3
 """Examples in each direction of a pair of policies."""
@@ -104,67 +104,56 @@ def _only(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> l
 
 
 class _Replays:
-    """Engines with one subscriber each, which explain what one policy did for it."""
+    """Replays for one subscriber each, which explain what one policy did for it."""
 
     def __init__(self, recording: Recording, variants: Sequence[Variant], until_us: int) -> None:
-        self._recording, self._variants, self._until_us = recording, variants, until_us
+        self._recording, self._variants = recording, variants
+        self._until = Moment(until_us, int(recording.sequences[-1]))
         self._events: dict[str, dict[str, Event]] = {}
-        self._engines: dict[tuple[str, str], Engine] = {}
+        self._replays: dict[tuple[str, str], SubscriberReplay] = {}
 
     def explained(
         self, name: str, rows: Iterable[dict[str, Any]], by: Variant, not_by: Variant
     ) -> list[Example]:
         """Return the first of some deliveries as examples."""
-        chosen = list(rows)[:EACH]
-        return [self._example(name, row, by, not_by) for row in chosen]
+        return [self._example(name, row, by, not_by) for row in list(rows)[:EACH]]
 
     def _example(self, name: str, row: dict[str, Any], by: Variant, not_by: Variant) -> Example:
-        subscriber = next(each for each in self._recording.subscribers if each.id == name)
-        event = self._matching(subscriber)[row["event"]]
-        explanation = self._engine(subscriber, not_by).explain(name, event.id)
-        first, *details = str(explanation).splitlines()
-        why = [first.partition(": ")[2], *(line.strip() for line in details[:1])]
-        matching = {
-            part.attribute
-            for subscription in self._recording.subscriptions
-            if subscription.subscriber == name
-            for conjunction in subscription.conjunctions
-            for part in conjunction
-        }
+        own = self._recording.of_subscriber(name)
+        event = self._matching(own)[row["event"]]
+        parts = [part for each in own.subscriptions for conj in each.conjunctions for part in conj]
         return Example(
             name,
             by.name,
             not_by.name,
             event.id,
             title(event),
-            shown_attributes(event, matching),
+            shown_attributes(event, {part.attribute for part in parts}),
             row["score"],
             format_time(event.published_us),
-            format_time(int(row["delivered_at"].timestamp() * 1_000_000)),
-            "; ".join(why if explanation.standing else why[:1]),
+            format_time(time_us(row["delivered_at"])),
+            self._replay(own, not_by).why_not(event.id),
         )
 
-    def _engine(self, subscriber: Subscriber, variant: Variant) -> Engine:
-        key = (subscriber.id, variant.name)
-        if key not in self._engines:
-            engine = Engine(remember=UNLIMITED)
-            policy = variant.policy_of(subscriber)
-            engine.subscribe(Subscriber(subscriber.id, policy, subscriber.prefers))
-            engine.add_many(self._recording.only([subscriber]).subscriptions)
-            engine.publish_many(self._matching(subscriber).values())
-            engine.advance(moment(self._until_us))
-            self._engines[key] = engine
-        return self._engines[key]
+    def _replay(self, own: Recording, variant: Variant) -> SubscriberReplay:
+        (owner,) = own.subscribers
+        key = (owner.id, variant.name)
+        if key not in self._replays:
+            subscriber = replace(owner, policy=variant.policy_of(owner))
+            events = self._matching(own).values()
+            self._replays[key] = SubscriberReplay(
+                subscriber, own.subscriptions, events, self._until
+            )
+        return self._replays[key]
 
-    def _matching(self, subscriber: Subscriber) -> dict[str, Event]:
+    def _matching(self, own: Recording) -> dict[str, Event]:
         """Return the publications that match a subscriber: windows see no others."""
-        if subscriber.id not in self._events:
-            own = self._recording.only([subscriber])
+        name = own.subscribers[0].id
+        if name not in self._events:
             matcher = SharedMatcher(own.subscribers, own.subscriptions, self._variants)
-            found = matcher.match(own.events)
-            places = sorted({place for each in found for place in each.events.tolist()})
-            self._events[subscriber.id] = {own.events[i].id: own.events[i] for i in places}
-        return self._events[subscriber.id]
+            places = {place for each in matcher.match(own.events) for place in each.events.tolist()}
+            self._events[name] = {own.events[i].id: own.events[i] for i in sorted(places)}
+        return self._events[name]
 
 
 def title(event: Event) -> str | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidings.compiled.array_types import Int64s
 from tidings.engine.intake import Intake, Terms
-from tidings.errors import InvalidForm, shown
+from tidings.errors import InvalidForm, InvalidSubscription, shown
 from tidings.formats import arrow, files
 from tidings.formats.event_source import Source, find_source
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
@@ -61,6 +61,13 @@ class Recording:
         names = {subscriber.id for subscriber in subscribers}
         owned = [each for each in self.subscriptions if each.subscriber in names]
         return Recording(self.events, owned, subscribers)
+
+    def of_subscriber(self, name: str) -> "Recording":
+        """Return the same publications with one subscriber; refuse one that is not there."""
+        found = [subscriber for subscriber in self.subscribers if subscriber.id == name]
+        if not found:
+            raise InvalidSubscription(f"there is no subscriber {shown(name)} in the recording")
+        return self.only(found)
 
 
 def read_recording(
