@@ -24,7 +24,7 @@ BENCHES = {
     "quota": "a quota by rank, first come and hindsight; the cost of rules",
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, next to peers and the optimum",
-    "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",
+    "covers": "the preferential subscription graph, and covers of many subscribers",
     "pipeline": "the pipeline on Spark, next to the engine and plain SQL",
     "parts": "an index in parts: 5,000,000 subscriptions on Spark",
     "state": "windows in Spark's state store, in buckets and by key",

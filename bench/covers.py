@@ -1,4 +1,4 @@
-"""Covers among many conditions: building the graph, matching in it, arrays, and PREF Table 2.
+"""Covers among many conditions: building the graph, matching in it, and arrays.
 
 python bench/covers.py [--sizes 20000 100000] [--owners 200000] [--quick]
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import pages
 from catalogue import Catalogue, products, subscriptions
-from pages import line, machine, opening, publish
+from pages import machine, opening, publish
 from timing import per
 
 from tidings.index import INDEXES
@@ -28,21 +28,6 @@ from tidings.model.conditions.cover_bulk import strictly_covered
 from tidings.model.records import Event, Subscription
 
 EVENTS, CHANGED, EACH, TRACED = 20, 1000, 5, 20_000
-USER = "user"
-PAPER = {
-    (0.0, 0.0): (10000, 10000),
-    (0.0, 0.1): (9000, 9000),
-    (0.0, 0.3): (7000, 7000),
-    (0.0, 0.5): (5000, 5000),
-    (0.1, 0.0): (10000, 10000),
-    (0.1, 0.1): (9000, 9010),
-    (0.1, 0.3): (7000, 7010),
-    (0.1, 0.5): (5000, 5010),
-    (0.2, 0.0): (10000, 10000),
-    (0.2, 0.1): (9000, 9020),
-    (0.2, 0.3): (7000, 7020),
-    (0.2, 0.5): (5000, 5010),
-}
 GRAPH_LINES = (
     "- {nodes} nodes, {roots} roots, {edges} edges",
     "- {compared} conjunctions compared, {share} of all pairs",
@@ -57,7 +42,6 @@ def main() -> None:
     wanted = arguments()
     result = {
         "machine": machine(),
-        "table_2": table_2(),
         "graphs": [graph_row(size) for size in wanted.sizes],
         "arrays": arrays_row(wanted.owners),
     }
@@ -72,34 +56,6 @@ def arguments() -> argparse.Namespace:
     if wanted.quick:
         wanted.sizes, wanted.owners = [5_000], 5_000
     return wanted
-
-
-def profile(covered: float, size: int = 100) -> list[Subscription]:
-    """Return one user's subscriptions, a share of which is covered, each by another one."""
-    pairs = round(covered * size)
-    roots = [f"topic = 't{number}'" for number in range(size - pairs)]
-    refined = [f"topic = 't{number}' and year >= 2000" for number in range(pairs)]
-    return [Subscription(f"s{n}", USER, text) for n, text in enumerate([*roots, *refined])]
-
-
-def scenario(matching: float, size: int = 100) -> list[Event]:
-    """Return events of which a share matches, among the topics that are refined first."""
-    hits = round(matching * size)
-    topics = [f"t{number % 10}" if number < hits else "other" for number in range(size)]
-    return [Event(f"e{n}", {"topic": topic, "year": 2009}, 0) for n, topic in enumerate(topics)]
-
-
-def table_2(size: int = 100) -> list[dict[str, Any]]:
-    """Return PREF Table 2: nodes checked by SIENA, which stops at a match, and by PrefSIENA."""
-    rows = []
-    for (matching, covered), paper in PAPER.items():
-        graphs = [PreferentialGraph(profile(covered, size)) for _ in range(2)]
-        for event in scenario(matching, size):
-            graphs[0].notified(event, [USER])
-            graphs[1].ranks(event, subscribers=[USER])
-        siena, pref = (graph.counters()["subscriptions"] for graph in graphs)
-        rows.append({"m": matching, "c": covered, "siena": siena, "pref": pref, "paper": paper})
-    return rows
 
 
 def graph_row(size: int) -> dict[str, Any]:
@@ -185,8 +141,6 @@ def filled(index: Any, wishes: list[Subscription]) -> Any:
 
 def page(result: dict[str, Any]) -> str:
     lines = opening("Covers among conditions", result)
-    lines += ["## PREF Table 2: nodes checked", ""]
-    lines += table_2_lines(result["table_2"])
     for row in result["graphs"]:
         lines += ["", f"## A graph of {row['size']:,} subscriptions", "", *graph_lines(row)]
     arrays = result["arrays"]
@@ -197,15 +151,6 @@ def page(result: dict[str, Any]) -> str:
         "pairs."
     )
     return "\n".join(lines)
-
-
-def table_2_lines(rows: list[dict[str, Any]]) -> list[str]:
-    head = ("m", "c", "SIENA", "PrefSIENA", "SIENA in the paper", "PrefSIENA in the paper")
-    lines = [line(head), "|---" * len(head) + "|"]
-    for row in rows:
-        counts = map(str, (row["siena"], row["pref"], *row["paper"]))
-        lines.append(line((f"{row['m']:.0%}", f"{row['c']:.0%}", *counts)))
-    return lines
 
 
 def graph_lines(row: dict[str, Any]) -> list[str]:

@@ -22,18 +22,15 @@ import pages
 from diversity_page import page
 from pages import machine, publish
 from sketches import beside
-from variants import Catalogue, films
+from variants import Catalogue
 
-from tidings.diversify import DIVERSIFIERS, Candidate, diversity
+from tidings.diversify import DIVERSIFIERS, Candidate
 from tidings.diversify.covers import MaxDivRel
-from tidings.diversify.distance import Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.optimal import Optimal
 from tidings.diversify.plain.registry import PLAIN
 
 K, ALPHA = 10, 0.5
 DIMENSIONS = (32, 128, 384)
-TABLE_1 = {10: (4, 8), 20: (4, 8, 12, 16), 30: (4, 8, 12, 16, 20)}
 
 
 def main() -> None:
@@ -44,7 +41,6 @@ def main() -> None:
         "choices": choices(wanted),
         "peers": peers(wanted),
         "sketches": {w: beside(w, 50, wanted.rounds) for w in wanted.windows},
-        "table_1": table_1(wanted.draws),
     }
     publish("diversity", result, page, wanted)
 
@@ -53,10 +49,10 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "small windows, few rounds")
     wanted = parser.parse_args()
     wanted.windows = (100, 1000, 10_000)
-    wanted.rounds, wanted.draws, wanted.counts = 15, 20, (100, 1000)
+    wanted.rounds, wanted.counts = 15, (100, 1000)
     if wanted.quick:
         wanted.windows = (100, 1000)
-        wanted.rounds, wanted.draws, wanted.counts = 5, 3, (100,)
+        wanted.rounds, wanted.counts = 5, (100,)
     return wanted
 
 
@@ -116,28 +112,6 @@ def peers(wanted: argparse.Namespace) -> dict[str, float]:
             vectors, scores, k=K, strategy=peer.Strategy.MMR, diversity=0.5
         )
     return taking_turns(calls, 3 * wanted.rounds)
-
-
-def table_1(draws: int) -> list[dict[str, Any]]:
-    """Measure PREF Table 1: set diversity and time of the heuristic and of the optimum."""
-    return [row_1(n, k, draws) for n, ks in TABLE_1.items() for k in ks if films(n, 1)]
-
-
-def row_1(n: int, k: int, draws: int) -> dict[str, Any]:
-    """Return means over draws of n films; sigma = 0, so that both maximize diversity."""
-    diversities: dict[str, list[float]] = {"heuristic": [], "best": []}
-    times: dict[str, list[float]] = {"heuristic": [], "best": []}
-    parts = {"heuristic": DivRank(sigma=0), "best": Optimal(sigma=0).bounded(1 << 62)}
-    for seed in range(draws):
-        window = films(n, seed) or []
-        for name, part in parts.items():
-            started = time.process_time()
-            chosen = part.choose(window, k)
-            times[name].append((time.process_time() - started) * 1e3)
-            diversities[name].append(diversity([window[i].event for i in chosen], Overlap()))
-    means = {name: float(np.mean(values)) for name, values in diversities.items()}
-    spent = {name: float(np.mean(values)) for name, values in times.items()}
-    return {"n": n, "k": k, "diversity": means, "ms": spent}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ def page(result: dict[str, Any]) -> str:
         chosen(result["choices"]),
         peers(result["peers"]),
         sketches(result["sketches"]),
-        best_sets(result["table_1"]),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -56,16 +55,3 @@ def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
         for name, us in times.items():
             rows.append((str(w), name, f"{us:.1f}", ratio(us / new), ratio(us / kept)))
     return lines + table(("w", "", "us", "x, new event", "x, hashed"), rows)
-
-
-def best_sets(rows: list[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    lines = ["## The heuristic and the optimum (PREF Table 1)", ""]
-    lines += ["Set diversity of random films, sigma = 0; means of the draws."]
-    cells = [(str(r["n"]), str(r["k"]), *cell(r, "heuristic"), *cell(r, "best")) for r in rows]
-    return lines + table(("n", "k", "heuristic", "ms", "best set", "ms"), cells)
-
-
-def cell(row: dict[str, Any], name: str) -> tuple[str, str]:
-    return f"{row['diversity'][name]:.3f}", f"{row['ms'][name]:.2f}"

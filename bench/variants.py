@@ -1,8 +1,6 @@
 """Products in variants, as TKS 7.1 has them, and films, as candidates with random ranks."""
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -31,24 +29,6 @@ class Catalogue:
         ranks = self._chance.random(count).tolist()
         pairs = zip(self.events(count), ranks, strict=True)
         return [Candidate(event, rank, rank) for event, rank in pairs]
-
-
-def films(count: int, seed: int) -> list[Candidate] | None:
-    """Return random films with the attributes of PREF 7.1 and random ranks; None without data."""
-    try:
-        movies = import_module("tidings.app.demo.movies")
-        table = movies.publications(movies.catalogue(), most=count, seed=seed).to_pylist()
-    except ImportError:
-        return None
-    ranks = np.random.default_rng(seed).random(count).tolist()
-    return [film(row, rank) for row, rank in zip(table, ranks, strict=True)]
-
-
-def film(row: dict[str, Any], rank: float) -> Candidate:
-    """Return the candidate of a film; missing ratings or genres count as equal."""
-    present = {name: row[name] for name in ("title", "year", "length", "rating")}
-    blank = {"mpaa": row["mpaa"] or "", "genre": row["genre"] or []}
-    return Candidate(Event(row["id"], present | blank, row["published_at"]), rank, rank)
 
 
 def texts(events: Sequence[Event]) -> list[list[str]]:

@@ -90,8 +90,8 @@ class Panel:
     markers: bool = True
 
 
-def chart(panels: Sequence[Panel], columns: int = 3) -> str:
-    """Return panels side by side, in rows of at most `columns`, as SVG.
+def chart(panels: Sequence[Panel], columns: int = 3, width: float = PANEL_WIDTH) -> str:
+    """Return panels of `width` inches side by side, in rows of at most `columns`, as SVG.
 
     Equal names have one colour in all panels, and one legend above them.
     """
@@ -100,7 +100,7 @@ def chart(panels: Sequence[Panel], columns: int = 3) -> str:
     names = list(dict.fromkeys(series.name for panel in panels for series in panel.series))
     legend_rows = -(-len(names) // (3 * across))
     height = down * PANEL_HEIGHT + 0.22 * legend_rows
-    with figure(max(4.6, across * PANEL_WIDTH), height) as drawing:
+    with figure(max(4.6, across * width), height) as drawing:
         places = drawing.subplots(down, across, squeeze=False).ravel()
         for panel, axes in zip(panels, places, strict=False):
             draw(axes, panel, names)

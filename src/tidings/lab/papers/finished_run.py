@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidings import __version__
-from tidings.lab import workloads
 from tidings.lab.papers.experiment import Exhibit, Experiment, Size
 
+_IMPORTED: Final = re.compile(r"^from (tidings\.lab[\w.]*) import", re.MULTILINE)
 RUNS: Final = "runs"
 """The folder of finished runs, within the output folder."""
 
@@ -64,12 +65,21 @@ def described_run(
 
 
 def _stamp(experiment: Experiment[Any]) -> str:
-    generators = sorted(Path(inspect.getfile(workloads)).parent.glob("*.py"))
-    own = Path(inspect.getfile(sys.modules[experiment.run.__module__]))
+    """Return a digest of the module of an experiment and of what it imports from the lab."""
     digest = sha256(__version__.encode())
-    for path in (own, *generators):
-        digest.update(path.read_bytes())
+    pending, found = [experiment.run.__module__], set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _IMPORTED.findall(_source(name))
+    for name in sorted(found):
+        digest.update(_source(name).encode())
     return digest.hexdigest()[:16]
+
+
+def _source(module: str) -> str:
+    return Path(inspect.getfile(sys.modules[module])).read_text(encoding="utf-8")
 
 
 def read_run(

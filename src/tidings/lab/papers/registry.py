@@ -3,6 +3,9 @@
 from typing import Any, Final
 
 from tidings.lab.papers import (
+    pref_figures_10_15,
+    pref_table_1,
+    pref_table_2,
     rps_figure_6,
     rps_figure_9,
     rps_figures_7_8,
@@ -26,6 +29,9 @@ EXPERIMENTS: Final[dict[str, Experiment[Any]]] = {
         rps_figure_6.EXPERIMENT,
         rps_figures_7_8.EXPERIMENT,
         rps_figure_9.EXPERIMENT,
+        pref_table_1.EXPERIMENT,
+        pref_table_2.EXPERIMENT,
+        pref_figures_10_15.EXPERIMENT,
         tks_table_7_7.EXPERIMENT,
         tks_table_7_10.EXPERIMENT,
         tks_table_7_11.EXPERIMENT,
