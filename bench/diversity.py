@@ -1,10 +1,10 @@
-"""Diversifiers side by side: over n and k, over windows, against the optimum and against peers.
+"""Diversifiers side by side: over n and k, and against peers.
 
 python bench/diversity.py [--quick]
 
 Times are CPU time, the best of several rounds in which competitors take turns, on one core; ratios
 hold within one run. Results go to bench/results/diversity.json and diversity.md, with the machine
-and the commit. Peers and the films of PREF 7.1 are left out if they are not installed.
+and the commit. Peers are left out if they are not installed.
 """
 
 import argparse
