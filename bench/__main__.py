@@ -32,6 +32,7 @@ BENCHES = {
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
     "service": "the HTTP service under load: publishing, feeds, and live streams",
+    "preview": "a slider on the page: a tried policy next to the saved one",
     "recovery": "from kill -9 of a pipeline to its next delivery",
 }
 

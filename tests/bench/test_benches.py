@@ -149,6 +149,13 @@ def test_a_quota_by_rank_is_between_first_come_and_hindsight(bench: Bench) -> No
     assert [row["rules"] for row in result["costs"]][:2] == ["no rules", "quota"]
 
 
+def test_a_preview_says_what_engines_deliver(bench: Bench) -> None:
+    options = ("--quick", "--json", "--publications", 80, "--moves", 4)
+    result = json.loads(bench("preview", *options))
+    assert [row["right"] for row in result["rows"]] == [True] * 3
+    assert all(row["ms_kept"] > 0 for row in result["rows"])
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Bench) -> None:

@@ -67,7 +67,7 @@ def test_others_than_admins_do_not_see_it(service: PageService, visit: Visit) ->
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_view_is_accessible(service: PageService, visit: Visit, width: int, theme: str) -> None:
     address = f"{service.url}/#/operations?letters=late"
-    page = visit(address, width, theme, token=service.admin)
+    page = visit(address, width=width, color_scheme=theme, token=service.admin)
     expect(page.get_by_role("img", name="Throughput, per second")).to_be_visible()
     assert findings(page) == []
     assert not is_too_wide(page)
