@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 COLOURS: Final = (
     "#0b6e4f",
@@ -142,6 +143,8 @@ def draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     (_draw_bars if panel.bars else _draw_lines)(axes, panel, names)
     if panel.log_x:
         axes.set_xscale("log", base=panel.log_x)
+        if panel.log_x == 10:
+            _label_decades(axes.xaxis, [float(x) for series in panel.series for x in series.x])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
     elif not panel.bars:
@@ -150,9 +153,17 @@ def draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     if panel.log_y:
         axes.set_yscale("log")
         axes.minorticks_off()
+        _label_decades(axes.yaxis, [y for series in panel.series for y in series.y])
     axes.yaxis.set_major_formatter(lambda value, _: short_number(value))
     if panel.y_range:
         axes.set_ylim(*panel.y_range)
+
+
+def _label_decades(axis: Axis, values: Sequence[float]) -> None:
+    """Label 1, 2 and 5 of each decade where values span few, as powers of ten would be too few."""
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) <= 100 * min(positive):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
 def _draw_lines(axes: Axes, panel: Panel, names: Sequence[str]) -> None:

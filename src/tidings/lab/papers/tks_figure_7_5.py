@@ -169,6 +169,6 @@ EXPERIMENT: Final = Experiment(
     ("Figure 7.5",),
     run,
     paper_parameters=AgreementParameters(),
-    laptop=AgreementParameters(windows_per_view=3, products_per_view=2_000),
+    laptop=AgreementParameters(windows_per_view=5, products_per_view=2_000),
     quick=AgreementParameters(windows=(10, 40), windows_per_view=1, products_per_view=60),
 )

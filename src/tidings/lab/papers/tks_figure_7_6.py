@@ -175,7 +175,7 @@ EXPERIMENT: Final = Experiment(
     ("Figure 7.6",),
     run,
     paper_parameters=ResiliencyParameters(),
-    laptop=ResiliencyParameters(windows_per_view=8, products_per_view=2_000),
+    laptop=ResiliencyParameters(windows_per_view=15, products_per_view=2_000),
     quick=ResiliencyParameters(
         deltas=(0.1, 1.0), ks=(3, 6), window=20, windows_per_view=1, products_per_view=60
     ),

@@ -276,6 +276,6 @@ EXPERIMENT: Final = Experiment(
     ("Table 7.7", "Table 7.9"),
     run,
     paper_parameters=VoteParameters(),
-    laptop=VoteParameters(windows_per_view=5, products_per_view=2_000),
+    laptop=VoteParameters(windows_per_view=6, products_per_view=2_000),
     quick=VoteParameters(windows=(10, 40), windows_per_view=1, products_per_view=60),
 )
