@@ -65,7 +65,7 @@ FIGURES: Final = (
     Figure("mean_age_s", "Age", "from publication to delivery, on average", duration),
     Figure("coverage", "Coverage", "subscriptions with a match that got something", _percent, 1.0),
 )
-_TABLE: Final = (
+TABLE: Final = (
     *FIGURES[:2],
     Figure("mean_rank", "Average rank", "of what was sent, when it was sent", _decimal),
     *FIGURES[2:],
@@ -193,9 +193,9 @@ def _section(heading: str, *children: Node | Iterable[Node] | None) -> Element:
 def summary_table(comparison: "Comparison") -> Element:
     """Return the figures of each policy as a table."""
     rows = comparison.summary.to_pylist()
-    head = tag("tr", tag("th", "policy"), (tag("th", each.heading) for each in _TABLE))
+    head = tag("tr", tag("th", "policy"), (tag("th", each.heading) for each in TABLE))
     body = (
-        tag("tr", tag("td", row["policy"]), (_figure_cell(each, row, rows) for each in _TABLE))
+        tag("tr", tag("td", row["policy"]), (_figure_cell(each, row, rows) for each in TABLE))
         for row in rows
     )
     return tag("table", tag("thead", head), tag("tbody", body))

@@ -71,4 +71,6 @@ class SubscriberReplay:
         standing = replay(self.subscriber.policy, self.offers, event, self.until)
         if standing is None:
             return "not delivered: no subscription matches"
-        return "; ".join([standing.verdict, *standing.lines[-1:]])
+        last = standing.choices[-1] if standing.choices else None
+        place = f"; it was number {last.place:,} by rank of {last.candidates:,}" if last else ""
+        return f"{standing.verdict}{place}"

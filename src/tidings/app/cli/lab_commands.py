@@ -1,20 +1,23 @@
 """The commands of the lab."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from tidings.app.cli.app import AsJson, app
 from tidings.app.cli.dataclass_options import takes
 from tidings.errors import TidingsError
+from tidings.formats.redaction import shown_safely
 
 if TYPE_CHECKING:
+    from tidings.app.lab_compare import RecordedFiles
     from tidings.lab.papers.experiment import Size
 
+COMPARISON_FOLDER: Final = Path("tidings-comparison")
 PAPERS_FOLDER: Final = Path("tidings-papers")
 lab_app: Final = typer.Typer(
     no_args_is_help=True,
@@ -77,6 +80,156 @@ def papers(arguments: PapersArguments) -> None:
     else:
         size, folder = arguments.size, arguments.out
         raise typer.Exit(reproduce_papers(names, folder, size, arguments.seed, as_json=as_json))
+
+
+def _pairs(option: str) -> Callable[[list[str] | None], list[str] | None]:
+    """Return a check that every value of an option is NAME=TEXT."""
+
+    def check(values: list[str] | None) -> list[str] | None:
+        for value in values or ():
+            name, equals, text = value.partition("=")
+            if not (name and equals and text):
+                raise typer.BadParameter(f"{option} is NAME=TEXT, not {shown_safely(value)}")
+        return values
+
+    return check
+
+
+def _by_name(values: Sequence[str] | None) -> dict[str, str]:
+    return {name: text for name, _, text in (value.partition("=") for value in values or ())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """The options that name a recording."""
+
+    publications: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A file, a folder or a pattern such as 'day-*.csv.gz'."),
+    ] = None
+    subscriptions: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A file of subscriptions.")
+    ] = None
+    subscribers: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="A file of subscribers: own policies, preferences."
+        ),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Take all three from the config of a run."),
+    ] = None
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COLUMN",
+            callback=_pairs("--column"),
+            help="Where publications have other columns: id=sku, published_at=ts.",
+        ),
+    ] = None
+    type_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="NAME=TYPE",
+            callback=_pairs("--type"),
+            help="The type of a column: price=number, published_at=%d/%m/%Y.",
+        ),
+    ] = None
+    list_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--list",
+            metavar="NAME=SEPARATOR",
+            callback=_pairs("--list"),
+            help="A column of lists, and what separates their values: tags=;.",
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Let time go on after the last publication."),
+    ] = None
+    as_json: AsJson = False
+
+    @property
+    def files(self) -> "RecordedFiles":
+        """The files of the recording."""
+        from tidings.app.lab_compare import RecordedFiles
+
+        return RecordedFiles(
+            self.config,
+            self.publications,
+            self.subscriptions,
+            self.subscribers,
+            _by_name(self.column),
+            _by_name(self.type_),
+            _by_name(self.list_),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(RecordingOptions):
+    """The options of `tidings lab compare`."""
+
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE|own",
+            help="A policy in TOML or JSON, or NAME=FILE; own is each subscriber's own. Repeat it.",
+        ),
+    ]
+    out: Annotated[Path, typer.Option(file_okay=False, help="The output folder.")] = (
+        COMPARISON_FOLDER
+    )
+    engine: Annotated[
+        Literal["spark", "local"], typer.Option(help="Where to replay; the results are the same.")
+    ] = "spark"
+    parts: Annotated[
+        int, typer.Option(min=1, help="Parts of the subscribers; a finished part is kept.")
+    ] = 4
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over: discard finished parts.")] = (
+        False
+    )
+
+
+@lab_app.command()
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
+    r"""Show what each of several policies would have delivered from a recorded stream.
+
+    All policies see the same publications, which are matched once. The output folder gets
+    report.html, which stands alone, the tables as CSV, every delivery as Parquet, and the pictures
+    as SVG. After Ctrl-C the same command continues: finished parts are kept.
+
+    A policy is a file such as:
+
+        k = 5
+        window = {name = "periodic", length = "1d"}
+        diversify = {name = "divrank", sigma = 0.5}
+
+    For example:
+
+        tidings lab compare --config examples/movies/pipeline.toml \
+            --policy own --policy daily=daily.toml
+        tidings lab compare --publications flights.csv.gz --subscriptions watches.jsonl \
+            --column id=flight --column published_at=time_hour \
+            --policy first.toml --policy best.toml --engine local --out flights
+
+    docs/lab.md explains the figures.
+    """
+    from tidings.app.lab_compare import compare_files
+    from tidings.lab.compare import CompareSettings
+
+    if options.engine == "spark" and find_spec("pyspark") is None:
+        raise TidingsError(
+            "Spark is not installed: run pip install 'tidings[spark]', or use --engine local"
+        )
+    settings = CompareSettings(options.engine, options.out, options.fresh, options.parts)
+    status = compare_files(
+        options.files, options.policy, options.until, settings, as_json=options.as_json
+    )
+    raise typer.Exit(status)
 
 
 def check_installed(packages: Iterable[str]) -> None:
