@@ -99,7 +99,7 @@ def exponent(votes: Int64s) -> float:
     1.284
     """
     logarithms = np.log(votes[votes > 0])
-    return 1 + len(logarithms) / logarithms.sum() if logarithms.any() else math.inf
+    return 1 + len(logarithms) / float(logarithms.sum()) if logarithms.any() else math.inf
 
 
 def table_7_7(exponents: Exponents) -> Exhibit:
