@@ -11,6 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import pyarrow as pa
 from predicates import Words
 
 from tidings.model.conditions.predicate import Condition, Predicate, predicate
@@ -19,6 +20,15 @@ from tidings.policy import Policy, Subscriber
 
 OWNED, ATTRIBUTES, SHORTEST = 5, 20, 2
 DEPTHS, PEOPLE = (3, 2), 100
+EVENTS = pa.schema(
+    {
+        "id": pa.string(),
+        "published_at": pa.timestamp("us", "UTC"),
+        "sequence": pa.int64(),
+        "texts": pa.map_(pa.string(), pa.string()),
+        "numbers": pa.map_(pa.string(), pa.float64()),
+    }
+)
 Row = dict[str, Any]
 
 

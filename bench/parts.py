@@ -23,7 +23,7 @@ import market
 import pages
 import pyarrow as pa
 from pages import figure, machine, opening, publish, table
-from pipeline_run import EVENTS, POLICY, drop, rate, write
+from pipeline_run import POLICY, drop, rate, write
 from predicates import Words
 from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import functions as f
@@ -58,7 +58,9 @@ def main() -> None:
             "driver_bytes": getrusage(RUSAGE_SELF).ru_maxrss * 1024,
         }
         events = list(market.events(wanted.events))
-        write(market.event_rows(iter(events)), EVENTS, Path(place) / "events" / "all.parquet")
+        write(
+            market.event_rows(iter(events)), market.EVENTS, Path(place) / "events" / "all.parquet"
+        )
         frame = spark.read.parquet(str(Path(place) / "events"))
         matches = ts.match(frame, folder)
         result["match_per_s"] = rate(wanted.events, lambda: drop(matches))[1]

@@ -33,16 +33,6 @@ EACH = 5_000
 """Subscribers per bucket, if there are many."""
 SQL_SIZE, SQL_WORK = 100_000, 200_000_000
 """SQL runs up to this size, and with so few events that events x subscriptions stay below."""
-_TEXTS, _NUMBERS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.float64())
-EVENTS = pa.schema(
-    {
-        "id": pa.string(),
-        "published_at": pa.timestamp("us", "UTC"),
-        "sequence": pa.int64(),
-        "texts": _TEXTS,
-        "numbers": _NUMBERS,
-    }
-)
 PREDICATES = pa.schema(
     {
         "subscription": pa.string(),
@@ -79,7 +69,11 @@ class Offers:
         step = -(-count // FILES)
         for number in range(FILES):
             some = self.events[number * step : (number + 1) * step]
-            write(market.event_rows(iter(some)), EVENTS, folder / "events" / f"{number}.parquet")
+            write(
+                market.event_rows(iter(some)),
+                market.EVENTS,
+                folder / "events" / f"{number}.parquet",
+            )
 
     @property
     def frame(self) -> DataFrame:

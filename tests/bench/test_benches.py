@@ -131,6 +131,11 @@ def test_fanout_runs_and_is_right(bench: Bench) -> None:
     assert {row[-1] for row in table[1:]} == {"yes"}
 
 
+def test_events_pass_the_engine_alike_by_all_ways(bench: Bench) -> None:
+    result = json.loads(bench("publish", "--quick", "--json"))
+    assert [(row["right"], row["deliveries"] > 0) for row in result["rows"]] == [(True, True)]
+
+
 def test_windows_run(bench: Bench, tmp_path: Path) -> None:
     (table,) = tables(bench("windows", "--quick", "--subscribers", 20))
     assert [row[0] for row in table[1:]] == ["sliding(100)", "sliding(100), fading"]

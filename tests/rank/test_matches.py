@@ -38,7 +38,7 @@ def test_events_are_slices(events):
     assert lists(matches) == events
     assert matches.events.tolist() == [at for at, event in enumerate(events) for _ in event]
     for at, event in enumerate(events):
-        assert lists(matches.of_event(at)) == [event]
+        assert lists(matches.of_events(at, at + 1)) == [event]
 
 
 @given(st.lists(st.tuples(EVENT, EVENT), max_size=5))

@@ -15,7 +15,10 @@ from itertools import islice
 from threading import RLock
 from typing import Any, Final
 
+import pyarrow as pa
+
 from tidings.engine import snapshot
+from tidings.engine.due_page import DuePage
 from tidings.engine.explain import (
     Explanation,
     Placement,
@@ -26,13 +29,14 @@ from tidings.engine.explain import (
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
-from tidings.engine.stages import StageFailure, Stages, Step
+from tidings.engine.stages import StageFailure, Stages, Step, StepRun
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
+from tidings.formats.arrow import DELIVERIES, read_events
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
-from tidings.model.dead_letter import DeadLetter
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.profile import Profile
@@ -40,9 +44,7 @@ from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.rank.matcher import Matcher
-from tidings.rank.matches import Matches
 from tidings.score import SCORERS, Scorer
-from tidings.window import Moment
 
 CHUNK: Final = 1024
 """Steps of the stream that are matched at once."""
@@ -108,7 +110,7 @@ class Engine:
         self._lock = RLock()
         self._busy = False
         self._steps: deque[Step] = deque()  # not empty after a call was interrupted
-        self._owed: list[Delivery] = []  # not yet returned by any call
+        self._owed: list[DuePage] = []  # not yet returned by any call
         self._reported_aside: dict[str, str] = {}
 
     @property
@@ -215,14 +217,33 @@ class Engine:
         """Publish one event; return the deliveries that it causes."""
         return self.publish_many([event])
 
-    def publish_many(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Delivery]:
+    def publish_many(
+        self, events: Iterable[Event | Mapping[str, Any] | BadRecord]
+    ) -> list[Delivery]:
         """Publish events; any split of a stream into calls gives the same deliveries.
 
         Events are read in chunks. If the iterator raises an error, the chunk that was being read is
         not published and can be published again; deliveries of earlier chunks are returned by the
         next call.
         """
-        due, records = list[Delivery](), iter(_iterable(events))
+        return _objects(self._publish(iter(_iterable(events))))
+
+    def publish_table(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Publish the rows of an Arrow table; return the deliveries as another one.
+
+        Each row is an event: the columns `id`, `published_at` and, optionally, `sequence` and
+        `content`; every other column is an attribute. The result has the columns of a delivery,
+        `window` and `content` as JSON text. It holds what `publish_many` returns, in the same
+        order, without an object for each delivery. A row that is refused is a dead letter; a table
+        without these columns is refused as a whole.
+        """
+        records = read_events(table, limits=self._intake.terms.limits)
+        pages = self._publish(records)
+        return pa.concat_tables([DELIVERIES.empty_table(), *(page.table() for page in pages)])
+
+    def _publish(self, records: Iterator[Any]) -> list[DuePage]:
+        """Publish records chunk by chunk; return all that is due."""
+        due = list[DuePage]()
         try:
             while chunk := list(islice(records, RECORDS)):  # outside the lock: it is a user's code
                 with self._turn():
@@ -240,7 +261,8 @@ class Engine:
         us = parse_time_us(now)
         with self._turn():
             self._steps.extend(self._intake.advance(us))
-            return self._run_steps()
+            due = self._run_steps()
+        return _objects(due)
 
     def feed(self, subscriber: str) -> list[Delivery]:
         """Return the current list of a subscriber; nothing changes."""
@@ -361,7 +383,7 @@ class Engine:
             }
             optional = {
                 "owners_by_default": sorted(stages.owners_by_default),
-                "owed": _forms(self._owed),
+                "owed": _forms(_objects(self._owed)),
             }
             return snapshot.sealed(
                 state | {name: value for name, value in optional.items() if value}
@@ -388,7 +410,7 @@ class Engine:
                 stages.owners_by_default.update(fields.owners_by_default)
                 intake = Intake.restored(fields.intake, self._intake.terms)
                 owed = [Delivery.from_dict(form) for form in fields.owed]
-            self._stages, self._intake, self._owed = stages, intake, owed
+            self._stages, self._intake, self._owed = stages, intake, [DuePage.of(owed)]
             self._steps.clear()
             self._profile = Profile()
             self._memory = Memory(self._memory.size, whole=False)
@@ -410,40 +432,49 @@ class Engine:
             # Outside the lock, since a log handler is a user's code.
             logging.getLogger(notice.logger).warning(notice.text)
 
-    def _run_steps(self) -> list[Delivery]:
+    def _run_steps(self) -> list[DuePage]:
         """Pass all waiting steps through the stages; return every delivery not yet returned.
 
         If an error is raised, the next call runs the remaining steps.
         """
         while self._steps:
             chunk = list(islice(self._steps, CHUNK))
-            events = [step.event for step in chunk if step.event is not None]
-            self._profile.add_sample(events)
-            matched = iter(self._stages.match(events))
-            for step in chunk:
-                self._steps.popleft()  # before it runs, so that no step ever runs twice
-                if step.event is not None:
-                    self._offer(step.event, next(matched), step.now)
-                self._deliver(self._stages.advance(step.now))
+            self._profile.add_sample([step.event for step in chunk if step.event is not None])
+            for run in self._stages.runs(chunk):
+                for _ in range(run.steps):
+                    self._steps.popleft()  # before it runs, so that no step ever runs twice
+                try:
+                    self._offer(run)
+                    self._deliver(self._stages.advance(run.now, len(run.events) - 1))
+                finally:
+                    self._memory.end_run()
             self._stages.note_verdicts()
         owed, self._owed = self._owed, []
         return owed
 
-    def _offer(self, event: Event, matches: Matches | None, now: Moment) -> None:
+    def _offer(self, run: StepRun) -> None:
+        if not run.events:
+            return
         try:
-            self._memory.note(event, now)
-            self._deliver(self._stages.offer(event, matches, now))
+            for event, now in zip(run.events, run.moments, strict=True):
+                self._memory.note(event, now)
+            self._deliver(self._stages.offer(run))
         except StageFailure as error:
-            self._memory.forget(event.id)
-            self._intake.fail(event, error)
+            for event in run.events:
+                self._memory.forget(event.id)
+                self._intake.fail(event, error)
         except BaseException as error:
-            self._intake.fail(event, TidingsError(f"event {event.id}: interrupted by {error!r}"))
+            for event in run.events:
+                interrupted = f"event {event.id}: interrupted by {error!r}"
+                self._intake.fail(event, TidingsError(interrupted))
             raise
 
-    def _deliver(self, deliveries: list[Delivery]) -> None:
-        due = self._stages.drop_paused(deliveries, self._memory)
-        if due:
-            self._owed += due
+    def _deliver(self, page: DuePage) -> None:
+        if not len(page):
+            return
+        due = self._stages.drop_paused(page, self._memory)
+        if len(due):
+            self._owed.append(due)
             self._stages.note(due, self._memory)
 
     def _set_paused(self, subscriber: str, *, paused: bool) -> None:
@@ -527,6 +558,10 @@ def _iterable(records: Any) -> Iterable[Any]:
     if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
         return records  # type: ignore[no-any-return]
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
+
+
+def _objects(pages: Iterable[DuePage]) -> list[Delivery]:
+    return [delivery for page in pages for delivery in page.objects()]
 
 
 def _forms(records: Iterable[Any]) -> list[dict[str, Any]]:

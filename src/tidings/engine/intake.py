@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, SupportsIndex, TypeVar, overload
 from tidings.engine.stages import Step
 from tidings.errors import InvalidEvent, TidingsError, described, shown
 from tidings.formats.json_forms import loads_event
-from tidings.model.dead_letter import DeadLetter
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import LAST_SEQUENCE, Event
 from tidings.model.values import format_duration, moment, parse_duration_us, parse_time_us
@@ -108,8 +108,11 @@ class Intake:
         self.dead_letters: Latest[DeadLetter] = Latest(self.terms.limits.kept_letters)
         self.notices: list[Notice] = []
 
-    def arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
+    def arrive(self, record: Event | Mapping[str, Any] | BadRecord) -> list[Step]:
         """Read a record; return the steps that it makes possible."""
+        if isinstance(record, BadRecord):
+            self.dead_letters.append(DeadLetter(record.record, record.reason))
+            return []
         try:
             event = self.read(record)
             self._admit(event)

@@ -1,12 +1,18 @@
 """The last events of an engine with their deliveries, so that they can be explained."""
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tidings.compiled.array_types import Int64s
+from tidings.engine.quality import KnownEvents
 from tidings.engine.standing import Offered, Standing, reach, replay, replay_rules
 from tidings.errors import InvalidEvent, described
+from tidings.feed.columnar.delivery_table import DeliveryColumns
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Policy
 from tidings.rank.matcher import Matcher
@@ -14,10 +20,27 @@ from tidings.rules import Verdict
 from tidings.window import Moment
 
 
+class ColumnRows(NamedTuple):
+    """The deliveries of one event: rows of columns that other events share."""
+
+    columns: DeliveryColumns
+    rows: Int64s
+
+    def find(self, subscriber: str) -> Delivery | None:
+        """Return the delivery to a subscriber."""
+        names = self.columns.subscribers  # ascending
+        place = bisect_left(names, subscriber)
+        if place == len(names) or names[place] != subscriber:
+            return None
+        rows = self.rows[self.columns.subscriber[self.rows] == place]
+        return self.columns.take(rows).objects()[0] if len(rows) else None
+
+
 class RememberedEvent(NamedTuple):
     """An event, its number from 1, the moment that it reached, and its deliveries by subscriber.
 
-    `dropped` has the reasons of those that were dropped when they were due.
+    `dropped` has the reasons of those that were dropped when they were due, `columns` the
+    deliveries that are no objects.
     """
 
     event: Event
@@ -25,6 +48,14 @@ class RememberedEvent(NamedTuple):
     now: Moment
     deliveries: dict[str, Delivery]
     dropped: dict[str, str]
+    columns: list[ColumnRows]
+
+    def delivery(self, subscriber: str) -> Delivery | None:
+        """Return the delivery to a subscriber."""
+        if subscriber in self.deliveries:
+            return self.deliveries[subscriber]
+        found = (each.find(subscriber) for each in self.columns)
+        return next((delivery for delivery in found if delivery is not None), None)
 
 
 class Recollection(NamedTuple):
@@ -50,21 +81,25 @@ class Memory:
         self.size = size
         self._is_whole = whole
         self._events: OrderedDict[str, RememberedEvent] = OrderedDict()
-        self._total = 0
+        self._total, self._first = 0, 1
         self._enrolled: dict[str, int] = {}
         self._added: dict[str, int] = {}
         self._changed: dict[str, int] = {}
 
     def note(self, event: Event, now: Moment) -> None:
-        """Remember an event; forget the oldest if there are too many."""
+        """Remember an event, the next turn of a run; the oldest is forgotten when the run ends."""
         self._total += 1
         self._events.pop(event.id, None)  # an id that was forgotten may come again
         bare = event if event.content_json is None else event.carrying(None)
-        self._events[event.id] = RememberedEvent(bare, self._total, now, {}, {})
-        if len(self._events) > self.size:
-            self._events.popitem(last=False)
+        self._events[event.id] = RememberedEvent(bare, self._total, now, {}, {}, [])
         if self.size and not self._total % self.size:
             self._forget_old_changes()
+
+    def end_run(self) -> None:
+        """Forget the oldest events if there are too many; the next one has turn 0."""
+        while len(self._events) > self.size:
+            self._events.popitem(last=False)
+        self._first = self._total + 1
 
     def forget(self, event: str) -> None:
         """Forget an event that no feed has accepted."""
@@ -78,6 +113,16 @@ class Memory:
                 self._events[delivery.event].deliveries[delivery.subscriber] = (
                     delivery if bare else replace(delivery, content_json=None)
                 )
+
+    def note_columns(self, columns: DeliveryColumns) -> None:
+        """Remember deliveries of remembered events as columns."""
+        bare = columns.without_content()
+        order = np.argsort(bare.event, kind="stable")
+        places, starts = np.unique(bare.event[order], return_index=True)
+        for place, rows in zip(places.tolist(), np.split(order, starts[1:]), strict=True):
+            remembered = self._events.get(bare.events[place])
+            if remembered is not None:
+                remembered.columns.append(ColumnRows(bare, rows))
 
     def note_dropped(self, deliveries: Iterable[Delivery], reason: str) -> None:
         """Remember why deliveries of remembered events were dropped."""
@@ -116,6 +161,27 @@ class Memory:
         """Return a remembered event, or None."""
         return self._events[event].event if event in self._events else None
 
+    def lookup(self, turn: int) -> Callable[[str], Event | None]:
+        """Return a function that looks up events as they were remembered at a turn of the run."""
+        oldest = self._oldest(turn)
+
+        def look(name: str) -> Event | None:
+            remembered = self._events.get(name)
+            return remembered.event if remembered and remembered.number >= oldest else None
+
+        return look
+
+    def known_events(self, columns: DeliveryColumns, turns: Int64s) -> KnownEvents:
+        """Return the events of deliveries, and which were remembered when they were due."""
+        remembered = [self._events.get(name) for name in columns.events]
+        numbers = np.array([each.number if each else -1 for each in remembered], np.int64)
+        known = numbers[columns.event] >= np.maximum(self._oldest(0) + turns, 0)
+        return KnownEvents([each and each.event for each in remembered], known)
+
+    def _oldest(self, turn: int) -> int:
+        """Return the number of the oldest event that is remembered at a turn of the run."""
+        return self._first + turn - self.size + 1
+
     def recall(self, event: str) -> Event:
         """Return a remembered event, or refuse its id."""
         remembered = self.event(event)
@@ -126,7 +192,7 @@ class Memory:
     def delivery(self, subscriber: str, event: str) -> Delivery | None:
         """Return the delivery of a remembered event, or None."""
         remembered = self._events.get(event)
-        return remembered.deliveries.get(subscriber) if remembered else None
+        return remembered.delivery(subscriber) if remembered else None
 
     def dropped(self, subscriber: str, event: str) -> str | None:
         """Return why the delivery of a remembered event was dropped, or None."""

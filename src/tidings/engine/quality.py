@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.diversify import Distance, EventHashes
 from tidings.diversify.distance import Overlap
 from tidings.diversify.event_tokens import has_kernel
 from tidings.engine.kernels.set_diversity import DeliveryRings, measure_deliveries
+from tidings.feed.columnar.delivery_table import DeliveryColumns
 from tidings.model import validate
 from tidings.model.records import Delivery, Event, Match
 from tidings.model.values import SECOND_US
@@ -71,17 +72,17 @@ class RunningMean:
     """A mean over the values added so far."""
 
     def __init__(self, total: float = 0.0, count: int = 0) -> None:
-        self._sum, self.count = total, count
+        self.sum, self.count = total, count
 
     def add(self, value: float, count: int = 1) -> None:
         """Add one value, or the sum of `count` values."""
-        self._sum += value
+        self.sum += value
         self.count += count
 
     @property
     def value(self) -> float | None:
         """The mean so far."""
-        return self._sum / self.count if self.count else None
+        return self.sum / self.count if self.count else None
 
 
 class Distances(NamedTuple):
@@ -121,6 +122,13 @@ class QualitySums(NamedTuple):
             diversity=self.distances.sum / self.distances.pairs if self.distances.pairs else None,
             coverage=min(1.0, self.served / self.wanted) if self.wanted else None,
         )
+
+
+class KnownEvents(NamedTuple):
+    """The events of some deliveries as far as they are known, and which deliveries are of such."""
+
+    events: Sequence[Event | None]
+    known: Bools
 
 
 class Quality:
@@ -178,8 +186,24 @@ class Quality:
                 ages_us += delivery.delivered_us - event.published_us
                 aged += 1
                 self._sets.add(delivery.subscriber, event)
-        self._ranks.add(ranks, count)
-        self._ages.add(ages_us / SECOND_US, aged)
+        self._add_deliveries(RunningMean(ranks, count), RunningMean(ages_us / SECOND_US, aged))
+
+    def delivered_columns(self, deliveries: DeliveryColumns, events: KnownEvents) -> None:
+        """Add deliveries as `delivered` does, without a Python call for each."""
+        self._served.update(deliveries.matched_subscriptions())
+        rows = np.flatnonzero(events.known)
+        published = np.array([0 if one is None else one.published_us for one in events.events])
+        subscriber, event = deliveries.subscriber[rows], deliveries.event[rows]
+        ages_us = int((deliveries.delivered_us[rows] - published[event]).sum())
+        self._sets.add_many(deliveries.subscribers, subscriber, events.events, event)
+        self._add_deliveries(
+            RunningMean(float(deliveries.rank.sum()), len(deliveries)),
+            RunningMean(ages_us / SECOND_US, len(rows)),
+        )
+
+    def _add_deliveries(self, ranks: RunningMean, ages_s: RunningMean) -> None:
+        self._ranks.add(ranks.sum, ranks.count)
+        self._ages.add(ages_s.sum, ages_s.count)
         if len(self._served) > 2 * len(self._matched) + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
 
@@ -238,6 +262,15 @@ class SetDiversity(Protocol):
     def add(self, subscriber: str, event: Event) -> None:
         """Add a delivery."""
 
+    def add_many(
+        self,
+        subscribers: Sequence[str],
+        subscriber: Int64s,
+        events: Sequence[Event | None],
+        event: Int64s,
+    ) -> None:
+        """Add deliveries in order: places in subscribers and in events, of which some are used."""
+
     def forget(self, subscriber: str) -> None:
         """Forget the deliveries of a subscriber that left; measured distances stay."""
 
@@ -289,6 +322,18 @@ class PlainSetDiversity:
         self._sums[subscriber] = self.of(subscriber).plus(sum(distances), len(distances))
         last.append(event)
 
+    def add_many(
+        self,
+        subscribers: Sequence[str],
+        subscriber: Int64s,
+        events: Sequence[Event | None],
+        event: Int64s,
+    ) -> None:
+        for name, place in zip(subscriber.tolist(), event.tolist(), strict=True):
+            one = events[place]
+            assert one is not None
+            self.add(subscribers[name], one)
+
     def forget(self, subscriber: str) -> None:
         self._last.pop(subscriber, None)
         self._forgotten = self._forgotten.plus(*self._sums.pop(subscriber, Distances()))
@@ -321,17 +366,37 @@ class CompiledSetDiversity:
         self._forgotten = np.zeros(2)
 
     def add(self, subscriber: str, event: Event) -> None:
+        slot = self._slots.get(event.id)
+        if slot is None:
+            [slot] = self._add_events([event])
+        self._pending_rows.append(self._row(subscriber))
+        self._pending_slots.append(slot)
+        if len(self._pending_rows) >= FLUSH:
+            self._flush()
+
+    def add_many(
+        self,
+        subscribers: Sequence[str],
+        subscriber: Int64s,
+        events: Sequence[Event | None],
+        event: Int64s,
+    ) -> None:
+        self._flush()
+        rows, slots = np.zeros(len(subscribers), np.int64), np.zeros(len(events), np.int64)
+        used = np.unique(subscriber).tolist()
+        rows[used] = [self._row(subscribers[place]) for place in used]
+        used = np.unique(event).tolist()
+        present = [one for place in used if (one := events[place]) is not None]
+        self._add_events([one for one in present if one.id not in self._slots])
+        slots[used] = [self._slots[one.id] for one in present]
+        self._measure(rows[subscriber], slots[event])
+
+    def _row(self, subscriber: str) -> int:
         row = self._rows.get(subscriber)
         if row is None:
             row = self._free_rows.pop() if self._free_rows else len(self._rows)
             self._rows[subscriber] = row
-        slot = self._slots.get(event.id)
-        if slot is None:
-            slot = self._add_event(event)
-        self._pending_rows.append(row)
-        self._pending_slots.append(slot)
-        if len(self._pending_rows) >= FLUSH:
-            self._flush()
+        return row
 
     def forget(self, subscriber: str) -> None:
         row = self._rows.get(subscriber)
@@ -360,32 +425,33 @@ class CompiledSetDiversity:
         )
 
     def _flush(self) -> None:
-        """Measure the pending deliveries, then remove events that no ring refers to."""
-        if not self._pending_rows:
-            return
+        """Measure the pending deliveries."""
+        if self._pending_rows:
+            rows, slots = self._pending_rows, self._pending_slots
+            self._pending_rows, self._pending_slots = [], []
+            self._measure(np.array(rows, np.int64), np.array(slots, np.int64))
+
+    def _measure(self, rows: Int64s, slots: Int64s) -> None:
+        """Measure deliveries, then remove the events that no ring refers to."""
         self._reserve_rows()
         measure_deliveries(
-            self._hashes.rows,
-            np.array(self._pending_rows, np.int64),
-            np.array(self._pending_slots, np.int64),
-            self._rings,
-            self._references,
-            self._sums,
+            self._hashes.rows, rows, slots, self._rings, self._references, self._sums
         )
-        self._pending_rows, self._pending_slots = [], []
         for slot in np.flatnonzero(self._references == 0).tolist():
             self._hashes.remove(slot)
             self._references[slot] = FREE
             del self._slots[self._event_ids.pop(slot)]
 
-    def _add_event(self, event: Event) -> int:
-        slot = self._slots[event.id] = self._hashes.add(event)
-        self._event_ids[slot] = event.id
+    def _add_events(self, events: Sequence[Event]) -> list[int]:
+        """Add new events; return their slots."""
+        slots = self._hashes.add_many(events)
+        self._slots.update((event.id, slot) for event, slot in zip(events, slots, strict=True))
+        self._event_ids.update((slot, event.id) for event, slot in zip(events, slots, strict=True))
         more = self._hashes.capacity - len(self._references)
         if more:
             self._references = np.pad(self._references, (0, more), constant_values=FREE)
-        self._references[slot] = 0
-        return slot
+        self._references[slots] = 0
+        return slots
 
     def _reserve_rows(self) -> None:
         ring, counts = self._rings

@@ -2,23 +2,26 @@
 
     events -> Matcher -> matches -> Feeds -> deliveries
 
-Matches travel as objects, or, if both the index and the feeds number their rows, as arrays; the
-deliveries are the same.
+Matches travel as objects, or, if both the index and the feeds number their rows, as arrays, many
+events at once; the deliveries are the same.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.growable import grown
+from tidings.engine.due_page import DuePage
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
-from tidings.errors import TidingsError, described
+from tidings.errors import TidingsError, clipped, described
 from tidings.feed import Feeds
+from tidings.feed.columnar.delivery_table import DeliveryColumns
 from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.kernels.layout import ORDER
 from tidings.feed.policy_key import same_feed
 from tidings.index.access import Access
 from tidings.model.records import Delivery, Event, Subscription
@@ -28,11 +31,28 @@ from tidings.rank.matcher import Matcher, Refusal
 from tidings.rank.matches import Matches
 from tidings.window import Moment
 
+NAMED: Final = 5
+"""Events of a run that the message of a failure names."""
+
 
 class Step(NamedTuple):
     """One step of the stream: the moment that it reaches, and the event that is due, if any."""
 
     event: Event | None
+    now: Moment
+
+
+class StepRun(NamedTuple):
+    """Consecutive steps that are taken at once, since nothing is due between them.
+
+    `moments` are those of the events, `now` is that of the last step. Without `matches`, an event
+    is matched when it is offered; there is at most one then.
+    """
+
+    steps: int
+    events: Sequence[Event]
+    moments: Sequence[Moment]
+    matches: Matches | None
     now: Moment
 
 
@@ -43,11 +63,14 @@ class StageFailure(TidingsError):
 class Handoff(Protocol):
     """The way of matches from the matcher to the feeds."""
 
-    def match(self, events: Sequence[Event]) -> Sequence[Matches | None]:
-        """Return the matches of each event, or None to match it when it is offered."""
+    def match(self, events: Sequence[Event]) -> Matches | None:
+        """Return the matches of events, or None to match each when it is offered."""
 
-    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
-        """Offer an event with its matches to the feeds; return what they deliver at once."""
+    def quiet_until(self, start: Moment) -> Moment:
+        """Return the moment up to which no step is due but for the events that are offered."""
+
+    def offer(self, run: StepRun) -> DuePage:
+        """Offer events with their matches to the feeds; return what they deliver at once."""
 
     def forget(self, subscriber: str) -> None:
         """Forget a subscriber that is about to be removed."""
@@ -162,7 +185,25 @@ class Stages:
         """Subscribers that are not served because their policies failed, with the reasons."""
         return {**self.matcher.set_aside, **getattr(self.feeds, "set_aside", {})}
 
-    def match(self, events: Sequence[Event]) -> Sequence[Matches | None]:
+    def runs(self, steps: Sequence[Step]) -> Iterator[StepRun]:
+        """Yield steps in runs; the feeds must have taken one before the next is asked for."""
+        events = [step.event for step in steps if step.event is not None]
+        matches = self._match(events)
+        first = taken = 0
+        while first < len(steps):
+            last = self._end_of_run(steps, first, together=matches is not None)
+            offered = [step for step in steps[first:last] if step.event is not None]
+            next_taken = taken + len(offered)
+            yield StepRun(
+                last - first,
+                events[taken:next_taken],
+                [step.now for step in offered],
+                None if matches is None else matches.of_events(taken, next_taken),
+                steps[last - 1].now,
+            )
+            first, taken = last, next_taken
+
+    def _match(self, events: Sequence[Event]) -> Matches | None:
         """Match events together; if that fails, each is matched alone when it is offered."""
         if self.matcher.compiled != self._compiled:  # the matcher has switched to another index
             self._compiled = self.matcher.compiled
@@ -170,34 +211,50 @@ class Stages:
         try:
             return self._handoff.match(events)
         except Exception:  # noqa: BLE001 - the event at fault is found when it is offered
-            return [None] * len(events)
+            return None
 
-    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
-        """Offer a matched event; raise a StageFailure if a stage fails."""
+    def _end_of_run(self, steps: Sequence[Step], first: int, *, together: bool) -> int:
+        """Return the end of the run that starts with a step; it ends with one that is due."""
+        if not together or len(steps) - first == 1:
+            return first + 1
+        until = self._handoff.quiet_until(steps[first].now)
+        for place in range(first, len(steps)):
+            now = steps[place].now
+            if now.us >= until.us or now.sequence >= until.sequence:
+                return place + 1
+        return len(steps)
+
+    def offer(self, run: StepRun) -> DuePage:
+        """Offer the matched events of a run; raise a StageFailure if a stage fails."""
         try:
-            return self._handoff.offer(event, matches, now)
+            return self._handoff.offer(run)
         except Exception as error:
+            ids = ", ".join(event.id for event in run.events[:NAMED])
             raise StageFailure(
-                f"event {event.id}: the stages failed: {described(error)}"
+                clipped(f"event {ids}: the stages failed: {described(error)}")
             ) from error
 
-    def advance(self, now: Moment) -> list[Delivery]:
-        """Advance the feeds to a moment; return the deliveries that are due."""
+    def advance(self, now: Moment, turn: int) -> DuePage:
+        """Advance the feeds to a moment; return the deliveries that are due, with a turn."""
         try:
-            return self.feeds.advance(now)
+            if not isinstance(self.feeds, TableFeeds):
+                return DuePage.of(self.feeds.advance(now), turn)
+            batch = self.feeds.advance_columns(now)
+            turns = np.full(len(batch), turn, np.int64)
+            return DuePage.of_batch(batch, turns, self.feeds.tables)
         except TidingsError:
             raise
         except Exception as error:
             raise TidingsError(f"the feeds failed as time advanced: {described(error)}") from error
 
-    def drop_paused(self, deliveries: list[Delivery], memory: Memory) -> list[Delivery]:
+    def drop_paused(self, page: DuePage, memory: Memory) -> DuePage:
         """Return the deliveries of subscribers that are not paused; note the others as dropped."""
         if not self._paused:
-            return deliveries
-        dropped = [delivery for delivery in deliveries if delivery.subscriber in self._paused]
-        memory.note_dropped(dropped, PAUSED)
+            return page
+        due, dropped = page.split(self._paused)
+        memory.note_dropped(dropped.objects(), PAUSED)
         self.quality.dropped(len(dropped), "pause")
-        return [delivery for delivery in deliveries if delivery.subscriber not in self._paused]
+        return due
 
     def note_verdicts(self) -> None:
         """Count what rules have done since the last call."""
@@ -205,10 +262,17 @@ class Stages:
             for verdicts in self.feeds.take_verdicts().values():
                 self.quality.judged(verdicts)
 
-    def note(self, deliveries: list[Delivery], memory: Memory) -> None:
+    def note(self, page: DuePage, memory: Memory) -> None:
         """Remember and measure deliveries."""
-        memory.note_deliveries(deliveries)
-        self.quality.delivered(deliveries, memory.event)
+        if isinstance(page.deliveries, DeliveryColumns):
+            memory.note_columns(page.deliveries)
+            self.quality.delivered_columns(
+                page.deliveries, memory.known_events(page.deliveries, page.turns)
+            )
+            return
+        memory.note_deliveries(page.deliveries)
+        for turn, deliveries in page.objects_by_turn():
+            self.quality.delivered(deliveries, memory.lookup(turn))
 
     def _new_handoff(self) -> Handoff:
         if isinstance(self.feeds, TableFeeds) and self.matcher.compiled is not None:
@@ -222,22 +286,28 @@ class ObjectHandoff:
     def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
         self._matcher, self._feeds, self._quality = matcher, feeds, quality
 
-    def match(self, events: Sequence[Event]) -> Sequence[None]:
+    def match(self, events: Sequence[Event]) -> None:
         """Return nothing: each event is matched when it is offered."""
-        return [None] * len(events)
 
-    def offer(self, event: Event, _: object, now: Moment) -> list[Delivery]:
+    def quiet_until(self, start: Moment) -> Moment:
+        """Return the same moment: events are offered one by one."""
+        return start
+
+    def offer(self, run: StepRun) -> DuePage:
         """Match one event and offer it."""
-        matches = self._matcher.matches(event)
-        self._quality.matched(matches)
-        return self._feeds.offer_many([(match, now) for match in matches])
+        deliveries = list[Delivery]()
+        for event, now in zip(run.events, run.moments, strict=True):
+            matches = self._matcher.matches(event)
+            self._quality.matched(matches)
+            deliveries += self._feeds.offer_many([(match, now) for match in matches])
+        return DuePage.of(deliveries)
 
     def forget(self, subscriber: str) -> None:
         """Do nothing: no subscriber is remembered here."""
 
 
 class ArrayHandoff:
-    """Passes matches as arrays; only deliveries become objects.
+    """Passes matches as arrays; deliveries come back as columns where they are many.
 
     The ranker and the feeds number subscribers and subscriptions independently of each other. Two
     arrays translate the numbers, -1 where the feeds have none yet:
@@ -279,28 +349,31 @@ class ArrayHandoff:
         if number is not None and number < len(self._feed_subscribers):
             self._feed_subscribers[number] = -1
 
-    def match(self, events: Sequence[Event]) -> Sequence[Matches]:
+    def match(self, events: Sequence[Event]) -> Matches:
         """Match and rank all events in compiled passes."""
-        matches = self._ranker.rank(events)
-        return [matches.of_event(position) for position in range(len(events))]
+        return self._ranker.rank(events)
 
-    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
-        """Offer an event with its matches; match it if that failed together with others."""
-        if matches is None:
-            matches = self.match([event])[0]
+    def quiet_until(self, start: Moment) -> Moment:
+        """Return the moment up to which nothing is due in the feeds."""
+        return self._feeds.quiet_until(start)
+
+    def offer(self, run: StepRun) -> DuePage:
+        """Offer events with their matches; match one if that failed together with others."""
+        matches = self.match(run.events) if run.matches is None else run.matches
         if not len(matches.ranks):
-            return []
+            return DuePage.of([])
         matches = matches._replace(
             subscribers=self._translate_subscribers(matches.subscribers),
             matched=self._translate_subscriptions(matches.matched),
         )
-        slots = np.array([self._feeds.slot(event)], np.int32)
-        sequences = np.array([now.sequence], np.int64)
+        slots = np.zeros(len(run.events), np.int32)
+        for place in np.flatnonzero(np.diff(matches.starts)).tolist():
+            slots[place] = self._feeds.slot(run.events[place])
+        sequences = np.array([now.sequence for now in run.moments], np.int64)
         self._quality.matched_rows(matches.ranks)
         batch = self._feeds.offer_matches(matches, slots, sequences)
-        if not len(batch):
-            return []
-        return sorted(batch.objects(), key=lambda delivery: delivery.subscriber)
+        turns = matches.events[batch.columns[:, ORDER]]
+        return DuePage.of_batch(batch, turns, self._feeds.tables).by_turn_and_subscriber()
 
     def _translate_subscribers(self, owners: Int32s) -> Int32s:
         names = self._ranker.names

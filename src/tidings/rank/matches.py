@@ -60,14 +60,14 @@ class Matches(NamedTuple):
                 self.matched[span].tolist(),
             )
 
-    def of_event(self, event: int) -> "Matches":
-        """Return the matches of one event, as views."""
-        if len(self.starts) == 2:  # it is the only one
+    def of_events(self, start: int, stop: int) -> "Matches":
+        """Return the matches of consecutive events, from `start` to before `stop`, as views."""
+        if stop - start == len(self.starts) - 1:  # these are all
             return self
-        first, last = int(self.starts[event]), int(self.starts[event + 1])
+        first, last = int(self.starts[start]), int(self.starts[stop])
         begin, end = self.matched_starts[first], self.matched_starts[last]
         return Matches(
-            np.array([0, last - first]),
+            self.starts[start : stop + 1] - first,
             self.subscribers[first:last],
             self.ranks[first:last],
             self.matched_starts[first : last + 1] - begin,
@@ -77,14 +77,14 @@ class Matches(NamedTuple):
     def select(self, events: Int64s) -> "Matches":
         """Return the matches of some events, in the order in which the events are listed."""
         sizes = np.diff(self.starts)[events]
-        matches = _spans(self.starts[events], sizes)
+        matches = spans(self.starts[events], sizes)
         counts = np.diff(self.matched_starts)[matches]
         return Matches(
             offsets(sizes),
             self.subscribers[matches],
             self.ranks[matches],
             offsets(counts),
-            self.matched[_spans(self.matched_starts[matches], counts)],
+            self.matched[spans(self.matched_starts[matches], counts)],
         )
 
     def only(self, kept: Bools) -> "Matches":
@@ -124,7 +124,7 @@ def offsets(sizes: AnyArray) -> Int64s:
     return ends
 
 
-def _spans(starts: Int64s, sizes: Int64s) -> Int64s:
+def spans(starts: Int64s, sizes: Int64s) -> Int64s:
     """Return the indices of some runs, one run after the other."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
-from tidings.feed.columnar.kernels.layout import START, STOP
+from tidings.feed.columnar.kernels.layout import START, STOP, PolicyCodes
 from tidings.model.calendar import Calendar
 
 NO_PERIODS: Final = np.zeros(0, np.int64)
@@ -27,6 +27,13 @@ def ends_for(calendar: Calendar | None, times: Int64s) -> Int64s:
         ends.append(calendar.period(int(different[place])).end)
         place = int(np.searchsorted(different, ends[-1]))
     return np.array(ends, np.int64)
+
+
+def first_end(calendar: Calendar | None, codes: PolicyCodes, position: int) -> int:
+    """Return the first end of a period or step after a position on the axis of steps."""
+    if calendar is not None:
+        return calendar.period(position).end
+    return codes.origin + ((position - codes.origin) // codes.step + 1) * codes.step
 
 
 def set_starts(calendar: Calendar | None, columns: Int64s) -> None:

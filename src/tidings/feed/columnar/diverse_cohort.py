@@ -18,6 +18,7 @@ from tidings.feed.columnar.calendar_periods import (
     NO_PERIODS,
     calendar_of,
     ends_for,
+    first_end,
     set_starts,
 )
 from tidings.feed.columnar.delivery_batch import CohortDeliveries
@@ -309,6 +310,10 @@ class DiverseCohort:
             output.scores,
             self.policy.window.name,
         )
+
+    def end_after(self, position: int) -> int:
+        """Return the first end that a match from a position on can wait for."""
+        return first_end(self.calendar, self.codes, position)
 
     def open_ends(self) -> Int64s:
         """Return (row, end) of the open periods and steps."""

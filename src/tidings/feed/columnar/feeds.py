@@ -295,6 +295,23 @@ class TableFeeds:
         held = self.rules.deadlines.first
         return Moment(time if held is None else min(time, held), sequence)
 
+    def quiet_until(self, start: Moment) -> Moment:
+        """Return the first time and sequence at which `advance` may change or deliver something.
+
+        Whatever is offered from `start` on, nothing is due before: ends are aligned, so that a
+        window never waits for one before the end that follows `start`.
+        """
+        if self.rules:
+            return start  # what a rule holds may be due at any time
+        until = self.next_deadlines()
+        for cohort in self.cohorts.arrays():
+            if cohort.step_axis == TIME:
+                until = until._replace(us=min(until.us, cohort.end_after(start.us)))
+            elif cohort.step_axis == PUBLISHED:
+                end = cohort.end_after(start.sequence - 1)
+                until = until._replace(sequence=min(until.sequence, end))
+        return until
+
     def _due(self, now: Moment) -> list[CohortDeliveries]:
         self.tables.events.all_offered()
         parts = list[CohortDeliveries]()
