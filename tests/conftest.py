@@ -53,11 +53,24 @@ FEED_TESTS = ("tests/feed/", "tests/engine/", "tests/index_files/")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start Spark or PostgreSQL, limit examples, and order the tests."""
     for item in items:
-        for name in {"spark", "postgres"} & set(getattr(item, "fixturenames", ())):
+        for name in {"spark", "postgres", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(name)
         if isinstance(item, pytest.Function):
             _limit_examples(item.obj)
     items.sort(key=_order)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out for want of a browser: it must not go unnoticed."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    left_out = [report for report in skipped if "browser" in report.keywords]
+    if left_out:
+        terminalreporter.section("LEFT OUT: no browser", red=True, bold=True)
+        files = sorted({report.nodeid.partition("::")[0] for report in left_out})
+        terminalreporter.write_line(
+            f"{len(left_out)} tests of the page did not run, since there is no chromium: "
+            f"{', '.join(files)}. Install it with: apt-get install chromium"
+        )
 
 
 def pytest_collection_finish() -> None:

@@ -83,13 +83,13 @@ function window(choice, place, all, why, title) {
     h("span.name", {}, title(each.event)), bar(each.rank), h("span.figure", {}, rank(each.rank)),
     h("span.muted.small", {}, each.event === choice.similar_to?.event ? `distance ${rank(each.distance)}: too near` : `distance ${rank(each.distance)}`));
   return h("div.stack.tight", {},
-    h("h4", {}, name),
+    h("h3", {}, name),
     h("p.small", {}, `Number ${count(choice.place)} by rank of ${counted(choice.candidates, "candidate")}. Chosen:`),
     choice.chosen.length ? h("ol.rivals", {}, choice.chosen.map(rival)) : h("p.muted", {}, "nothing"));
 }
 
 function rules(verdicts, title) {
-  return h("div.stack.tight", {}, h("h4", {}, "Rules"),
+  return h("div.stack.tight", {}, h("h3", {}, "Rules"),
     h("ul.stack.tight", {}, verdicts.map((verdict) => h("li.small", {},
       h("strong", {}, `${verdict.rule} ${verdict.fate} it`), " ", h("time", { datetime: verdict.at, title: fullTime(verdict.at) }, moment(verdict.at)),
       verdict.until && ` until ${moment(verdict.until)}`, `: ${verdict.reason}`,
@@ -98,7 +98,7 @@ function rules(verdicts, title) {
 
 function interests(reasons, link) {
   const matchingFirst = [...reasons].sort((a, b) => b.matched - a.matched).slice(0, 20);
-  return h("div.stack.tight", {}, h("h4", {}, "Your interests"),
+  return h("div.stack.tight", {}, h("h3", {}, "Your interests"),
     h("ul.reasons", {}, matchingFirst.map((reason) => h("li", {},
       h("a.name", { href: link("interests", { edit: reason.subscription }) }, reason.subscription),
       h("span.chip", { class: reason.matched ? "good" : "" },
