@@ -197,6 +197,20 @@ def test_an_id_that_an_admin_gave_away_is_not_taken_back(callers: Callers) -> No
     assert callers.admin.delete(path).status_code == 200
 
 
+def test_a_subscriber_is_known_by_its_token(tmp_path) -> None:
+    """Even if nobody has put it, or anything of it, yet."""
+    address = str(tmp_path / "t.db")
+    with open_store(address) as store:
+        token = store.tokens.create("subscriber", 1, subscriber="eve")
+    with server_at(address) as server, client_of(server, token) as eve:
+        assert eve.get("/v1/subscribers/eve").json()["id"] == "eve"
+        assert eve.get("/v1/notifications/eve").json()["items"] == []
+        assert eve.get("/v1/feeds/eve").json()["items"] == []
+        assert eve.get("/v1/decisions/eve").json()["items"] == []
+        assert eve.post("/v1/preview", json={"subscriber": "eve"}).status_code == 200
+        assert eve.get("/v1/notifications/ada").status_code == 403
+
+
 def test_a_subscriber_has_a_limit_of_its_own(tmp_path) -> None:
     address = str(tmp_path / "t.db")
     with open_store(address) as store:

@@ -13,35 +13,41 @@ from tidings.engine.explainer import Explainer
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
+from tidings.service.access import Caller
 from tidings.service.problems import Form, HttpProblem
 from tidings.service.recent import Interest
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
 
-def find_interest(tenant: Tenant, subscriber: str) -> Interest:
-    """Return what a subscriber wants at present; who only owns subscriptions has the default."""
+def find_interest(caller: Caller, subscriber: str) -> Interest:
+    """Return what a subscriber wants at present; who only owns subscriptions has the default.
+
+    One that does not exist is refused, unless it is the caller.
+    """
+    tenant = caller.tenant
     catalogue, most = tenant.store.catalogue, tenant.settings.subscriptions
     entry = catalogue.get(SUBSCRIBER, subscriber)
     owned = [each.record for each in catalogue.page(SUBSCRIPTION, subscriber, limit=most)]
     subscriptions = [record for record in owned if isinstance(record, Subscription)]
-    if entry is None and not subscriptions:
+    if entry is None and not subscriptions and caller.subscriber is None:
         raise HttpProblem(404, "there is no such subscriber")
     record = entry.record if entry else None
     person = record if isinstance(record, Subscriber) else Subscriber(subscriber)
     return Interest(person, subscriptions)
 
 
-def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Form:
+def explain_delivery(caller: Caller, subscriber: str, event: str) -> Form:
     """Explain why a subscriber did or did not get a recent publication.
 
     Beside the explanation, the form has its `text`, and the `events` that it names.
     """
+    tenant = caller.tenant
     recent = {each.id: each for each in tenant.recent.events()}
     if event not in recent:
         detail = "there is no such event among the recent publications that the pipeline has taken"
         raise HttpProblem(404, detail, error="InvalidEvent")
-    explainer = _explainer(tenant, subscriber)
+    explainer = _explainer(caller, subscriber)
     delivery = tenant.store.notifications.get(subscriber, event)
     explanation = _as_delivered(explainer.explain(recent[event]), delivery)
     named = [recent[name] for name in _named(explanation) if name in recent]
@@ -57,12 +63,12 @@ class DecisionQuery(NamedTuple):
     limit: int
 
 
-def list_decisions(tenant: Tenant, subscriber: str, query: DecisionQuery) -> Form:
+def list_decisions(caller: Caller, subscriber: str, query: DecisionQuery) -> Form:
     """Return what became of recent publications for a subscriber, newest first.
 
     `show` is `all`, `matched`, `unsent` (what matched and was not delivered) or `unmatched`.
     """
-    explainer = _explainer(tenant, subscriber)
+    tenant, explainer = caller.tenant, _explainer(caller, subscriber)
     events = list(reversed(tenant.recent.events()))
     ids = [event.id for event in events]
     first = ids.index(query.before) + 1 if query.before in ids else 0
@@ -108,9 +114,9 @@ def _decision(event: Event, explanation: Explanation) -> Form:
     }
 
 
-def _explainer(tenant: Tenant, subscriber: str) -> Explainer:
-    interest = find_interest(tenant, subscriber)
-    return Explainer(tenant.replays.of(interest)[0], interest.subscriber)
+def _explainer(caller: Caller, subscriber: str) -> Explainer:
+    interest = find_interest(caller, subscriber)
+    return Explainer(caller.tenant.replays.of(interest)[0], interest.subscriber)
 
 
 def _as_delivered(explanation: Explanation, delivery: Delivery | None) -> Explanation:

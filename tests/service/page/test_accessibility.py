@@ -1,6 +1,7 @@
 """Every screen at two widths and in both themes: no finding of axe, and nothing beside the page."""
 
 from collections.abc import Iterator
+
 import pytest
 from tests.service.page.accessibility import THEMES, WIDTHS, findings, is_too_wide
 from tests.service.page.conftest import Visit
@@ -30,8 +31,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             client.put(f"/v1/subscriptions/{name}", json=form, params={"wait": "applied"})
         for number in range(4):
             content = {"title": f"Event {number}", "summary": "Words.", "link": "https://x.example"}
-            form = {"id": f"e{number}", "attributes": {"n": 10 * (number % 2)}, "content": content}
-            client.post("/v1/events", json=form, params={"wait": "delivered"})
+            event = {"id": f"e{number}", "attributes": {"n": 10 * (number % 2)}, "content": content}
+            client.post("/v1/events", json=event, params={"wait": "delivered"})
         client.put("/v1/subscriptions/s3", json={"subscriber": "ada", "where": "true"})
         delivered(client, "ada", 1)
         yield f"http://127.0.0.1:{server.port}"

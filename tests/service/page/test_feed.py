@@ -160,7 +160,7 @@ def test_pictures_are_shown_only_to_those_who_want_them(site: Site, visit: Visit
     assert asked == []
     page.get_by_label("Pictures").check()
     expect(page.locator(".item img.picture")).to_have_count(1)
-    eventually(lambda: page.wait_for_timeout(10) or asked)
+    expect(page.locator("img.picture")).to_have_js_property("naturalWidth", 9)
     assert asked == ["https://pictures.example/1.svg"], "never by http"
 
 
@@ -203,13 +203,12 @@ def test_hostile_text_stays_text(site: Site, visit: Visit) -> None:
     name = f"h{HOSTILE}"
     event = f"e{HOSTILE}/../"
     where = f'"{HOSTILE.replace(chr(34), chr(34) * 2)}" = 1'
-    put = {"params": {"wait": "applied"}}
     quoted = quote(name, safe="")
     policy = {"k": 9, "window": {"name": "sliding", "length": 3}}
     answer = site.client.put(f"/v1/subscribers/{quoted}", json={"policy": policy})
     assert answer.status_code == 201, answer.text
     form = {"subscriber": name, "where": where}
-    site.client.put(f"/v1/subscriptions/{quoted}", json=form, **put)
+    site.client.put(f"/v1/subscriptions/{quoted}", json=form, params={"wait": "applied"})
     links = [
         "javascript:window.hacked=1",
         "data:text/html,<script>1</script>",
@@ -280,10 +279,10 @@ def _served(address: str, port: int) -> Iterator[tuple[subprocess.Popen[str], in
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ
     )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         yield process, int(process.stdout.readline())
     finally:
         process.kill()
         process.wait()
-        process.stdout.close() if process.stdout else None
+        process.stdout.close()

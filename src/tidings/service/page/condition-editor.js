@@ -191,7 +191,7 @@ async function candidates(before, attributes, api, signal) {
   const word = WORD.exec(before)?.[1];
   if (word === undefined) return [];
   return choose(attributes.map((each) => ({
-    text: each.written, note: `${each.types.join(", ")} · ${counted(each.publications, "publication")}`,
+    text: each.written, name: each.name, note: `${each.types.join(", ")} · ${counted(each.publications, "publication")}`,
   })), word);
 }
 
@@ -208,8 +208,8 @@ async function values(attribute, typed, api, signal) {
 }
 
 function choose(all, typed) {
-  const wanted = typed.toLowerCase();
+  const wanted = typed.toLowerCase().replace(/^"/, "");
   return all
-    .filter((each) => each.text.toLowerCase().startsWith(wanted) && each.text.toLowerCase() !== wanted)
+    .filter((each) => (each.name ?? each.text).toLowerCase().startsWith(wanted) && each.text !== typed)
     .map((each) => ({ ...each, replaces: typed.length }));
 }

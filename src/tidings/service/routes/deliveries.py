@@ -61,11 +61,15 @@ def mark_read(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
 
 
 def check_known(caller: Caller, subscriber: str) -> None:
-    """Refuse a caller that may not see a subscriber, and one that does not exist."""
+    """Refuse a caller that may not see a subscriber, and one that does not exist.
+
+    A subscriber with a token exists, even before it has any interest.
+    """
     caller.check_is(subscriber)
     store = caller.tenant.store
     if (
-        store.catalogue.get(SUBSCRIBER, subscriber) is None
+        caller.subscriber is None
+        and store.catalogue.get(SUBSCRIBER, subscriber) is None
         and not store.notifications.inbox(subscriber).last
         and not store.catalogue.count(SUBSCRIPTION, subscriber)
     ):

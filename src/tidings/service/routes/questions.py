@@ -76,7 +76,7 @@ def target(caller: PublisherCaller, form: FormBody) -> Form:
 def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
     """Explain why a subscriber did or did not get one of the recent publications."""
     caller.check_is(subscriber)
-    return explain_delivery(caller.tenant, subscriber, event)
+    return explain_delivery(caller, subscriber, event)
 
 
 @router.get("/decisions/{subscriber}", **answers("decisions"))
@@ -93,7 +93,7 @@ def decisions(
     """
     caller.check_is(subscriber)
     query = DecisionQuery(show, before, limit)
-    return list_decisions(caller.tenant, subscriber, query)
+    return list_decisions(caller, subscriber, query)
 
 
 @router.get("/attributes", **answers("attributes"))
@@ -140,7 +140,7 @@ def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
     if isinstance(name, str):
         caller.check_is(name)
     question = load_form(lambda form: _preview_question(form, tenant.settings.limits), form)
-    saved = find_interest(tenant, name) if name is not None else None
+    saved = find_interest(caller, name) if name is not None else None
     if saved is None and question.compare:
         raise HttpProblem(422, "give a subscriber to compare with", pointer="/subscriber")
     if saved is None and not question.subscriptions:

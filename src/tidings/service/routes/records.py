@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from tidings.errors import InvalidSubscription, StoreError, TidingsError
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, ordinary
 from tidings.model.dead_letter import BadRecord
+from tidings.policy import Subscriber
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
 from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
 from tidings.service.openapi import accepts, answers
@@ -66,8 +67,10 @@ def put_subscriber(
 
 @router.get("/subscribers/{id}", **answers("subscriber"))
 def get_subscriber(caller: ReaderCaller, id: PathId) -> Form:
-    """Return a subscriber."""
+    """Return a subscriber; to itself, the default policy before anything was put."""
     caller.check_is(id)
+    if caller.subscriber == id and caller.tenant.store.catalogue.get(SUBSCRIBER, id) is None:
+        return Subscriber(id).to_dict()
     return _get(caller, SUBSCRIBER, id)
 
 
