@@ -41,7 +41,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_screen_has_a_finding(url: str, visit: Visit, width: int, theme: str) -> None:
-    page = visit(f"{url}/#/none", width, theme)
+    options = {"color_scheme": theme, "reduced_motion": "reduce"}
+    page = visit(f"{url}/#/none", width=width, **options)
     for name, (address, part) in SCREENS.items():
         page.goto(f"{url}/{address}")
         page.locator(part).first.wait_for()

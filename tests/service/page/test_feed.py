@@ -14,13 +14,12 @@ from urllib.parse import quote
 import httpx2
 import pytest
 from playwright.sync_api import expect
-from tests.service.page.conftest import Visit
+from tests.service.page.conftest import NARROW, Visit
 from tests.service.running import client_of, delivered, eventually, pipeline_at, server_at
 
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
-PHONE = 390
 POLICY = {"k": 2, "window": {"name": "sliding", "length": 4}}
 
 
@@ -125,7 +124,7 @@ def test_too_similar_and_held_are_named(site: Site, visit: Visit) -> None:
     for name in ("w1", "w2"):
         site.publish(name, "western")
     delivered(site.client, "tim", 1)
-    page = visit(site.feed("tim", show="unsent"), width=PHONE)
+    page = visit(site.feed("tim", show="unsent"), width=NARROW)
     expect(page.locator(".item")).to_contain_text("Dropped")
     page.get_by_role("button", name="Why: w2").click()
     expect(page.locator(".why")).to_contain_text("different dropped it")
@@ -231,7 +230,7 @@ def test_hostile_text_stays_text(site: Site, visit: Visit) -> None:
     site.client.post("/v1/events", json=forms, params={"wait": "delivered"})
     for view in ("feed", "interests", "feed&show=unsent", "feed&show=unmatched"):
         target, _, more = view.partition("&")
-        page = visit(f"{site.url}/#/{target}?subscriber={quoted}&{more}", width=PHONE)
+        page = visit(f"{site.url}/#/{target}?subscriber={quoted}&{more}", width=NARROW)
         expect(page.locator("main:not([aria-busy]) section")).to_be_visible()
         for button in page.locator("button[aria-expanded]").all():
             button.click()
@@ -240,7 +239,7 @@ def test_hostile_text_stays_text(site: Site, visit: Visit) -> None:
         assert page.locator("main script, main img:not(.picture), main iframe").count() == 0
         addresses = page.eval_on_selector_all("a", "all => all.map((each) => each.href)")
         assert all(each.startswith("http") for each in addresses)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 
 def test_live_updates_survive_a_service_that_is_killed(
