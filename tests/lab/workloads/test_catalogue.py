@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from tidings.errors import InvalidForm, TidingsError
+from tidings.index.scan import Scan
 from tidings.lab.workloads.catalogue import (
     CATEGORIES,
     OPERATORS,
@@ -22,6 +23,7 @@ from tidings.lab.workloads.catalogue import (
     View,
     arrival_times_us,
     matching_products,
+    publication,
     publications,
     read_catalogue,
     subscriptions,
@@ -29,6 +31,7 @@ from tidings.lab.workloads.catalogue import (
     weighted_order,
 )
 from tidings.lab.workloads.zipf import zipf_weights
+from tidings.model.records import Subscription
 
 SHOES = Category("Shoes", subcategories=6, products=0, attributes=20)
 
@@ -221,6 +224,26 @@ def test_the_scenarios_differ_in_what_matches(shoes: View) -> None:
         assert [e.published_us for e in stream] == sorted(e.published_us for e in stream)
     assert best == publications(shoes, 50, asked, "best-matching", seed=1)
     assert best != publications(shoes, 50, asked, "best-matching", seed=2)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "x = 'ab'",
+        "x like 'a%'",
+        "x != 'ab'",
+        "x is null",
+        "x is not null",
+        "true",
+        "y in ('b', 'c')",
+    ],
+)
+def test_matching_products_are_those_of_a_scan(where: str) -> None:
+    values: list[dict[str, tuple[str, ...]]] = [{}, {"x": ("ab",)}, {"x": ("b", "ab"), "y": ("c",)}]
+    view = View("v", [Product(str(number), of) for number, of in enumerate(values)])
+    asked = [Subscription("s", "a", where=where)]
+    expected = [one for one in view.products if Scan(asked).matching(publication(one))]
+    assert matching_products(view, asked) == expected
 
 
 def test_products_come_again_only_when_all_have_come(shoes: View) -> None:

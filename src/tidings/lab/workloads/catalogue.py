@@ -21,9 +21,10 @@ from tidings.formats.files import read_events
 from tidings.formats.layout import Layout
 from tidings.lab.workloads.zipf import zipf_weights
 from tidings.model import validate
-from tidings.model.conditions.predicate import Predicate, TokenMap, predicate
+from tidings.model.conditions.predicate import PRESENCE, Predicate, predicate
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event, Subscription, Weighted
+from tidings.model.values import tokens
 
 OPERATORS: Final = ("=", "prefix", "suffix")
 CHOICES: Final = ("zipf", "uniform")
@@ -72,6 +73,17 @@ class View:
     products: Sequence[Product]
 
     @cached_property
+    def places(self) -> dict[str, dict[str, list[int]]]:
+        """The products that have a value, by attribute and value."""
+        places: dict[str, dict[str, list[int]]] = {}
+        for place, product in enumerate(self.products):
+            for name, texts in product.attributes.items():
+                of_name = places.setdefault(name, {})
+                for text in texts:
+                    of_name.setdefault(text, []).append(place)
+        return places
+
+    @cached_property
     def attributes(self) -> list[str]:
         """The attributes, those of most products first."""
         counts = Counter(name for product in self.products for name in product.attributes)
@@ -80,19 +92,10 @@ class View:
     @cached_property
     def values(self) -> dict[str, list[str]]:
         """The values of each attribute, those of most products first."""
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for product in self.products:
-            for name, texts in product.attributes.items():
-                counts[name].update(texts)
         return {
-            name: sorted(of, key=lambda text, of=of: (-of[text], text))  # type: ignore[misc]
-            for name, of in counts.items()
+            name: sorted(places, key=lambda text, places=places: (-len(places[text]), text))  # type: ignore[misc]
+            for name, places in self.places.items()
         }
-
-    @cached_property
-    def tokens(self) -> list[TokenMap]:
-        """The values of each product in the form that predicates test."""
-        return [publication(product).tokens for product in self.products]
 
 
 @dataclass(frozen=True)
@@ -337,11 +340,24 @@ def publication(product: Product, time_us: int = 0, turn: int = 0) -> Event:
 
 def matching_products(view: View, asked: Iterable[Subscription]) -> list[Product]:
     """Return the products of a view that satisfy at least one tuple."""
-    tuples = {
-        part.predicate: None for one in asked for conjunction in one.groups for part in conjunction
+    tuples = dict.fromkeys(
+        part.predicate for one in asked for group in one.groups for part in group
+    )
+    places: set[int] = set()
+    for wanted in tuples:
+        places |= _places(view, wanted)
+    return [view.products[place] for place in sorted(places)]
+
+
+def _places(view: View, wanted: Predicate) -> set[int]:
+    """Return the products that satisfy a predicate, which is tested once for each value."""
+    if wanted.operator in PRESENCE:  # a product without the attribute may satisfy it
+        events = enumerate(map(publication, view.products))
+        return {place for place, event in events if wanted.holds(event.tokens)}
+    of_name = view.places.get(wanted.attribute, {})
+    return {
+        place
+        for text, places in of_name.items()
+        if wanted.holds({wanted.attribute: tokens(text)})
+        for place in places
     }
-    return [
-        product
-        for product, tokens in zip(view.products, view.tokens, strict=True)
-        if any(part.holds(tokens) for part in tuples)
-    ]
