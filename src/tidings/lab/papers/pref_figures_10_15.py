@@ -236,9 +236,9 @@ def ranks_are_above_all(runs: StreamRuns) -> Claim:
         "above 0.46",
         f"at least {least[0]:.3f} ({least[1]}); all matching events: {runs.mean_rank:.3f}",
         least[0] > runs.mean_rank,
-        "In best-first order a few good events fill the lists early and for long. When they leave, "
-        "only low-ranked events are left to take their places, and these are most of what is "
-        "delivered.",
+        "In best-first order a few good events fill the lists early and for long. When they "
+        "leave, only low-ranked events are left to take their places, and these are most of what "
+        "is delivered.",
     )
 
 
@@ -394,8 +394,9 @@ def longer_is_later(runs: StreamRuns, kind: Kind) -> Claim:
         "larger",
         f"the larger relative to the smaller: {ratio_list(ratios)}",
         min(ratios.values()) > 1,
-        "In this order better events keep arriving, and they are delivered soon, whatever the "
-        "length is.",
+        "In the burst order the longer window always holds a burst, so that an event either gets "
+        "in soon or never. The shorter one is without a burst for a while, and what was published "
+        "long before then gets in late.",
     )
 
 

@@ -186,7 +186,7 @@ def picture(choices: Choices) -> str:
     ]
     return chart(
         [
-            Panel("Diversity", "n, k", "diversity", diversities, bars=True, y_range=(0.7, 1.0)),
+            Panel("Diversity", "n, k", "diversity", diversities, bars=True, y_range=(0.0, 1.0)),
             Panel("Time", "n, k", "ms", spent, bars=True, log_y=True),
         ],
         columns=1,
