@@ -1,6 +1,8 @@
 """The report as Markdown."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from tidings.lab.papers.experiment import Exhibit
 from tidings.lab.papers.finished_run import FinishedRun
@@ -15,33 +17,40 @@ from tidings.lab.papers.report_words import (
     verdict,
 )
 
+WIDTH: Final = 120
 
-def markdown_page(runs: Sequence[FinishedRun], images: str = "images/") -> str:
-    """Return the report as Markdown; pictures are linked below `images`."""
-    lines = ["# The papers, reproduced", "", summary(runs), "", ABOUT, ""]
+
+def markdown_page(runs: Sequence[FinishedRun]) -> str:
+    """Return the report as Markdown, with links to the pictures in the folder images."""
+    lines = ["# The papers, reproduced", "", *_prose(summary(runs)), "", *_prose(ABOUT), ""]
     exhibits = exhibits_of(runs)
     rows = [overview_row(exhibit) for exhibit in exhibits]
     lines += _markdown_table(("table or figure", "about", "claims that hold"), rows)
     for run in runs:
         for exhibit in run.exhibits:
-            lines += _markdown_exhibit(run, exhibit, images)
+            lines += _markdown_exhibit(run, exhibit)
     return "\n".join(lines) + "\n"
 
 
-def _markdown_exhibit(run: FinishedRun, exhibit: Exhibit, images: str) -> Iterator[str]:
+def _markdown_exhibit(run: FinishedRun, exhibit: Exhibit) -> Iterator[str]:
     yield from ("", f"## {exhibit.paper} {exhibit.number}: {exhibit.title}", "")
     if exhibit.picture:
-        yield from (f"![{exhibit.title}]({images}{exhibit.slug}.svg)", "")
+        yield from (f"![{exhibit.title}](images/{exhibit.slug}.svg)", "")
     claims = [
         (claim_text(claim), claim.paper, claim.ours, verdict(claim)) for claim in exhibit.claims
     ]
     yield from _markdown_table(("claim", "paper", "ours", ""), claims)
     for claim in exhibit.claims:
         if not claim.holds:
-            yield from ("", f"Does not hold: {claim.text} {reason(claim)}")
+            yield from ("", *_prose(f"Does not hold: {claim.text} {reason(claim)}"))
     if exhibit.note:
-        yield from ("", exhibit.note)
-    yield from ("", f"Parameters: {parameters_text(run)}. Seed {run.seed}, {run.seconds:.1f} s.")
+        yield from ("", *_prose(exhibit.note))
+    used = f"Parameters: {parameters_text(run)}. Seed {run.seed}, {run.seconds:.1f} s."
+    yield from ("", *_prose(used))
+
+
+def _prose(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
