@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run picture test quick lint types imports plain pytest bench docs format lock clean
+.PHONY: help run page picture screenshots test quick lint types imports plain pytest bench docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +20,7 @@ SUPPORTED = $(shell for python in $(PYTHON); do \
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 	@echo 'Loading Tidings'
@@ -28,12 +28,18 @@ run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 
 # As root, BROWSER='chromium --no-sandbox'.
 BROWSER := chromium
-picture: tidings-demo/report.html ## the picture in the README, from the report of the last demo
+picture: tidings-demo/report.html ## the picture of a day in the README, from the report of the last demo
 	$(BROWSER) --headless --hide-scrollbars --window-size=1280,1020 \
 		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
 
 tidings-demo/report.html:
 	@$(MAKE) run
+
+page: $(VENV)/.demo ## the page at http://127.0.0.1:8000, with films, people and a stream; no Java
+	@$(BIN)/tidings serve --demo
+
+screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from the playground
+	$(BIN)/python docs/screenshots.py
 
 # Types and the archive for Spark take one core each.
 test: $(VENV)/.dev ## everything that must pass: the five checks below
@@ -99,7 +105,7 @@ $(VENV)/pyvenv.cfg:
 
 $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings and Spark into $(VENV); the first time this takes a few minutes.'
-	@$(BIN)/python $(PIP) -c requirements.lock -e '.[demo]'
+	@$(BIN)/python $(PIP) -c requirements.lock -e '.[demo,serve]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock

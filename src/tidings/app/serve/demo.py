@@ -73,15 +73,17 @@ def people() -> list[Person]:
             "ada",
             Policy(
                 k=3,
-                window=Sliding(150),
-                diversify=DivRank(0.6, GENRE_AND_DECADE),
-                rules=[Quota(20, "hour")],
+                window=Sliding(40),
+                diversify=DivRank(0.7, GENRE_AND_DECADE),
+                rules=[Quota(60, "hour")],
             ),
             {
                 "acclaimed": ("rating >= 8 and votes >= 200", 1.0),
-                "masters": ("director in ('T. Burton', 'S. Spielberg')", 0.9),
-                "dramas": ("genre = 'drama' and year >= 1970", 0.6),
-                "comedies": ("genre = 'comedy' and rating >= 6.5", 0.5),
+                "masters": ("director in ('T. Burton', 'S. Spielberg')", 0.95),
+                "fine dramas": ("genre = 'drama' and rating >= 7.5", 0.8),
+                "good comedies": ("genre = 'comedy' and rating >= 7", 0.7),
+                "dramas": ("genre = 'drama' and year >= 1970", 0.4),
+                "comedies": ("genre = 'comedy' and year >= 1990", 0.3),
             },
         ),
         Person(

@@ -77,7 +77,7 @@ export function clockFace({ quiet = null, marks = [] }) {
     const [cx, cy] = at(angle(text), 31);
     return svg("circle.mark", { cx, cy, r: 4 });
   });
-  const words = [[50, 13, "0"], [87, 53, "6"], [50, 93, "12"], [13, 53, "18"]].map(([x, y, text]) =>
+  const words = [[50, 32, "0"], [72, 53, "6"], [50, 74, "12"], [28, 53, "18"]].map(([x, y, text]) =>
     svg("text.hour", { x, y, "text-anchor": "middle" }, text));
   return svg("svg.clock", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ticks, arc || [], dots, words);
 }
