@@ -9,14 +9,14 @@ from tests.engine.test_subscriber_replay import ANY_POLICY, EVENTS, SCORERS, SUB
 
 from tidings import Engine, Policy, Subscriber
 from tidings.engine.explainer import LATE, Explainer
-from tidings.engine.subscriber_replay import SubscriberReplay, record
+from tidings.engine.subscriber_replay import InterestReplay, record
 from tidings.model.limits import TRUSTED
 from tidings.model.values import moment
 
 
 def explainer_of(events: Any, subscriber: Subscriber, until_us: int | None = None) -> Explainer:
     recording = record(events, until_us=until_us)
-    replay = SubscriberReplay(recording, subscriber.id, SUBSCRIPTIONS, subscriber.prefers)
+    replay = InterestReplay(recording, subscriber.id, SUBSCRIPTIONS, subscriber.prefers)
     return Explainer(replay, subscriber)
 
 

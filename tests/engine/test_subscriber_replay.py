@@ -11,7 +11,7 @@ from tests.feed.streams import WINDOWS, plain_or_diverse, policies
 
 from tidings import Engine, Event, InvalidPolicy, Policy, Subscriber, Subscription
 from tidings.engine.quality import Report
-from tidings.engine.subscriber_replay import SubscriberReplay, record
+from tidings.engine.subscriber_replay import InterestReplay, record
 from tidings.model.limits import TRUSTED
 from tidings.model.values import moment, rounded
 
@@ -57,7 +57,7 @@ def test_deliveries_and_figures_are_those_of_an_engine(
     engine.subscribe(Subscriber("ada", policy, prefers))
     engine.add_many(SUBSCRIPTIONS)
     expected = engine.publish_many(events) + engine.advance(moment(until_us))
-    replay = SubscriberReplay(record(events, lateness, until_us), "ada", SUBSCRIPTIONS, prefers)
+    replay = InterestReplay(record(events, lateness, until_us), "ada", SUBSCRIPTIONS, prefers)
     result = replay.run(policy)
     assert result.deliveries == expected
     assert _rounded(result.report) == _rounded(engine.quality())
@@ -72,7 +72,7 @@ def _rounded(report: Report) -> dict[str, Any]:
 
 def test_a_policy_that_fails_is_refused() -> None:
     events = stream([(1, "a", 3, "p")] * 30)
-    replay = SubscriberReplay(record(events, until_us=10**12), "ada", SUBSCRIPTIONS)
+    replay = InterestReplay(record(events, until_us=10**12), "ada", SUBSCRIPTIONS)
     window, few = {"name": "periodic", "length": "1h"}, replace(TRUSTED, optimal_sets=10)
     with pytest.raises(InvalidPolicy, match="optimal"):
         replay.run(Policy(k=5, window=window, diversify="optimal", limits=few))

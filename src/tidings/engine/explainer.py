@@ -9,7 +9,7 @@ from dataclasses import replace
 from tidings.engine.explain import Explanation, explain
 from tidings.engine.standing import Offered
 from tidings.engine.standing import replay as replay_window
-from tidings.engine.subscriber_replay import SubscriberReplay
+from tidings.engine.subscriber_replay import InterestReplay
 from tidings.errors import InvalidPolicy
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import PAUSED, Subscriber
@@ -22,7 +22,7 @@ LATE = "it arrived too late, and was not offered to subscribers"
 class Explainer:
     """What a subscriber got from a replay, and why; `matches` are its matches by event."""
 
-    def __init__(self, replay: SubscriberReplay, subscriber: Subscriber) -> None:
+    def __init__(self, replay: InterestReplay, subscriber: Subscriber) -> None:
         self._subscriber = subscriber
         self._matcher = Matcher([subscriber], replay.subscriptions, index="scan")
         self._recording = replay.recording

@@ -35,7 +35,7 @@ _RESULTS: Final = 4
 """Results that a replay keeps."""
 
 
-class Recording(NamedTuple):
+class RecordedSteps(NamedTuple):
     """Events in the order in which a stream passes them on, and the moment that it has reached."""
 
     steps: Sequence[Step]
@@ -44,7 +44,7 @@ class Recording(NamedTuple):
 
 def record(
     events: Iterable[Event], lateness: object = "0s", until_us: int | None = None
-) -> Recording:
+) -> RecordedSteps:
     """Return the recording of accepted events, as an engine takes them.
 
     Late events are left out, and at the end the clock goes on to a time.
@@ -64,7 +64,7 @@ def record(
             pass_on(arrivals.offer(event.published_us, event, event.sequence))
     if until_us is not None:
         pass_on(arrivals.advance(until_us))
-    return Recording(steps, Moment(arrivals.watermark_us or 0, sequence))
+    return RecordedSteps(steps, Moment(arrivals.watermark_us or 0, sequence))
 
 
 class ReplayResult(NamedTuple):
@@ -76,14 +76,14 @@ class ReplayResult(NamedTuple):
 
 
 @dataclass
-class SubscriberReplay:
+class InterestReplay:
     """The recording as one subscriber meets it.
 
     Matches are kept by scorer, and the last results by policy: one side of a comparison is often
     the same as before.
     """
 
-    recording: Recording
+    recording: RecordedSteps
     subscriber: str
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tidings.engine.subscriber_replay import Recording, ReplayResult
+from tidings.engine.subscriber_replay import RecordedSteps, ReplayResult
 from tidings.model.records import Delivery
 from tidings.model.values import SECOND_US, format_time
 
@@ -14,7 +14,7 @@ _BARS: Final = 48
 """Intervals of a timeline."""
 
 
-def compare(tried: ReplayResult, saved: ReplayResult, recording: Recording, limit: int) -> Any:
+def compare(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps, limit: int) -> Any:
     """Return figures of both, what comes, goes and stays, and when; lists begin with the newest.
 
     An event stays if both deliver it, at whatever time.
@@ -39,7 +39,7 @@ def _listed(deliveries: Sequence[Delivery], limit: int) -> dict[str, Any]:
     return {"count": len(deliveries), "items": [delivery.to_dict() for delivery in newest]}
 
 
-def _timeline(tried: ReplayResult, saved: ReplayResult, recording: Recording) -> Any:
+def _timeline(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps) -> Any:
     """Return how many were published and delivered in equal intervals of time; None if too few."""
     if not recording.steps:
         return None

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from tidings.diversify.distance import Overlap
 from tidings.diversify.event_tokens import hash_events
-from tidings.engine.subscriber_replay import Recording, SubscriberReplay, record
+from tidings.engine.subscriber_replay import InterestReplay, RecordedSteps, record
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
 from tidings.service.durable_engine import read_event
@@ -71,11 +71,11 @@ class Replays:
     def __init__(self, recent: RecentPublications, lateness: str) -> None:
         self._recent, self._lateness = recent, lateness
         self._step: EngineStep | None = None
-        self._recording = Recording((), record(()).now)
-        self._replays: OrderedDict[object, SubscriberReplay] = OrderedDict()
+        self._recording = RecordedSteps((), record(()).now)
+        self._replays: OrderedDict[object, InterestReplay] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, *interests: Interest) -> list[SubscriberReplay]:
+    def of(self, *interests: Interest) -> list[InterestReplay]:
         """Return replays of the same recording; the policies of the interests do not matter."""
         with self._lock:
             step, events = self._recent.stream()
@@ -88,11 +88,11 @@ class Replays:
                 self._replays.popitem(last=False)
             return replays
 
-    def _replay(self, interest: Interest) -> SubscriberReplay:
+    def _replay(self, interest: Interest) -> InterestReplay:
         owner, subscriptions = interest
         key = (owner.id, owner.prefers, tuple(subscriptions))
         if key not in self._replays:
-            replay = SubscriberReplay(self._recording, owner.id, subscriptions, owner.prefers)
+            replay = InterestReplay(self._recording, owner.id, subscriptions, owner.prefers)
             self._replays[key] = replay
         self._replays.move_to_end(key)
         return self._replays[key]
