@@ -6,7 +6,7 @@ import pytest
 
 from tidings.diversify import Candidate
 from tidings.lab.papers.tks_figure_7_7 import (
-    FreshnessParameters,
+    Effect,
     ScoredWindow,
     effect_is_proportional,
     freshness_counts_more,
@@ -17,14 +17,18 @@ from tidings.lab.papers.tks_figure_7_7 import (
 )
 from tidings.model.records import Event
 
-PARAMETERS = FreshnessParameters(rate=0.1, k=2)
+RATE, K = 0.1, 2
 
 
 def window(ranks: list[float], delay_s: float) -> ScoredWindow:
     """Return a window of publications at equal delays, of these ranks."""
     events = [Event(f"e{place}", {}, place * delay_s) for place in range(len(ranks))]
     pairs = zip(events, ranks, strict=True)
-    return ScoredWindow(delay_s * 1000, [Candidate(event, rank, rank) for event, rank in pairs])
+    return ScoredWindow([Candidate(event, rank, rank) for event, rank in pairs])
+
+
+def effect(ranks: list[float], delay_s: float) -> Effect:
+    return Effect.of({"a view": window(ranks, delay_s)}, RATE, K)
 
 
 FALLING = [5.0, 4.0, 3.0, 2.0, 1.0]
@@ -40,13 +44,22 @@ def test_scores_decay_with_age() -> None:
     assert slope(of, of.fresh(0.25)) == pytest.approx(0.25)
 
 
+def test_an_effect_is_a_mean_over_views() -> None:
+    windows = {"one": window(FALLING, 20), "other": window(FALLING[::-1], 20)}
+    assert Effect.of(windows, RATE, K) == Effect((70 + 10) / 2, 10, (2 + 0) / 2)
+
+
 def test_decay_makes_the_top_newer_if_older_ones_were_more_relevant() -> None:
-    slow, fast = window(FALLING, 1), window(FALLING, 20)
-    assert top_is_newer([fast], PARAMETERS).holds
-    assert not top_is_newer([window(FALLING[::-1], 20)], PARAMETERS).holds
-    assert longer_delays_matter_more([slow, fast], PARAMETERS).holds
-    assert not longer_delays_matter_more([fast, slow], PARAMETERS).holds
-    assert order_stays([slow, fast], PARAMETERS).holds
+    slow, fast, rising = effect(FALLING, 1), effect(FALLING, 20), effect(FALLING[::-1], 20)
+    assert top_is_newer({20: fast}, K).holds
+    assert not top_is_newer({20: rising}, K).holds
+    assert longer_delays_matter_more({1: slow, 20: fast}, K).holds
+    assert not longer_delays_matter_more({1: fast, 20: rising}, K).holds
+
+
+def test_the_order_stays() -> None:
+    windows = {"a view": window([3.0, 1.0, 2.0, 2.0], 2)}
+    assert order_stays({2: windows}, RATE).holds
 
 
 def test_claims_about_rates_follow_from_ages_and_slopes() -> None:

@@ -19,7 +19,8 @@ from tidings.lab.workloads.ranked_window import asked_of, ranked
 from tidings.model.values import SECOND_US
 from tidings.score.decay import Exponential
 
-VIEW: Final = "Phones"
+DRAWN: Final = "Phones"
+"""The view of the pictures; figures are means over all views."""
 WITHOUT, WITH = "without decay", "with forward decay"
 
 
@@ -37,9 +38,8 @@ class FreshnessParameters:
 
 @dataclass(frozen=True)
 class ScoredWindow:
-    """A window with its mean delay: ages in seconds at its end, relevance, and times."""
+    """A window of ranked publications, as it is seen at its end."""
 
-    mean_delay_ms: float
     candidates: Sequence[Candidate]
 
     @property
@@ -70,120 +70,119 @@ class ScoredWindow:
         return [each.rank for each in self.candidates]
 
 
+Windows = Mapping[str, ScoredWindow]
+"""By view."""
+
+
 def run(parameters: FreshnessParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Score windows of the same publications with different delays."""
-    view = synthetic_catalogue(seed, parameters.products_per_view)[VIEW]
-    asked = asked_of(view, seed)
-    windows = []
-    for step, delay in enumerate(parameters.mean_delays_ms):
-        progress(step, len(parameters.mean_delays_ms), f"delays of {delay:g} ms")
-        stream = publications(
-            view, parameters.window, asked, "best-matching", mean_delay_ms=delay, seed=seed
-        )
-        windows.append(ScoredWindow(delay, ranked(stream, asked)))
-    return [figure_7_7(windows, parameters), figure_7_8(windows[-1], parameters)]
-
-
-def figure_7_7(windows: Sequence[ScoredWindow], parameters: FreshnessParameters) -> Exhibit:
-    """Return relevance with and without decay for each delay."""
-    rows = []
-    for window in windows:
-        for name, scores in _scored(window, parameters).items():
-            top = window.top(scores, parameters.k)
-            rows.append(
-                (window.mean_delay_ms, name, window.mean_age_s(top), _replaced(window, parameters))
+    views = synthetic_catalogue(seed, parameters.products_per_view)
+    by_delay: dict[float, dict[str, ScoredWindow]] = {d: {} for d in parameters.mean_delays_ms}
+    for step, (name, view) in enumerate(views.items()):
+        progress(step, len(views), f"windows in {name}")
+        asked = asked_of(view, seed)
+        for delay, windows in by_delay.items():
+            stream = publications(
+                view, parameters.window, asked, "best-matching", mean_delay_ms=delay, seed=seed
             )
-    columns = ("mean delay (ms)", "scores", "mean age of the top k (s)", "replaced by decay")
-    panels = [
-        Panel(
-            f"Mean delay {window.mean_delay_ms:g} ms",
-            "publication, oldest first",
-            "relevance",
-            [
-                Series(name, list(range(1, len(scores) + 1)), scores)
-                for name, scores in _scored(window, parameters).items()
-            ],
-            log_y=True,
-            markers=False,
+            windows[name] = ScoredWindow(ranked(stream, asked))
+    return [figure_7_7(by_delay, parameters), figure_7_8(by_delay, parameters)]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Means over the views: the age of the top k without and with decay, and how many change."""
+
+    age_without_s: float
+    age_with_s: float
+    replaced: float
+
+    @classmethod
+    def of(cls, windows: Windows, rate: float, k: int) -> "Effect":
+        """Measure the effect of a rate of decay."""
+        tops = [
+            (window, window.top(window.relevance(), k), window.top(window.fresh(rate), k))
+            for window in windows.values()
+        ]
+        return cls(
+            fmean(window.mean_age_s(before) for window, before, _ in tops),
+            fmean(window.mean_age_s(after) for window, _, after in tops),
+            fmean(len(set(before) - set(after)) for _, before, after in tops),
         )
-        for window in windows
+
+
+def figure_7_7(by_delay: Mapping[float, Windows], parameters: FreshnessParameters) -> Exhibit:
+    """Return relevance with and without decay for each delay."""
+    effects = {
+        delay: Effect.of(windows, parameters.rate, parameters.k)
+        for delay, windows in by_delay.items()
+    }
+    rows = tuple(
+        (delay, effect.age_without_s, effect.age_with_s, effect.replaced)
+        for delay, effect in effects.items()
+    )
+    columns = ("mean delay (ms)", "age of the top (s)", "age with decay (s)", "replaced by decay")
+    panels = [
+        _panel(
+            f"Mean delay {delay:g} ms",
+            {WITHOUT: windows[DRAWN].relevance(), WITH: windows[DRAWN].fresh(parameters.rate)},
+        )
+        for delay, windows in by_delay.items()
     ]
     return Exhibit(
         "TKS",
         "Figure 7.7",
         "Relevance with forward decay and without",
-        DataTable(columns, tuple(rows)),
+        DataTable(columns, rows),
         (
-            top_is_newer(windows, parameters),
-            longer_delays_matter_more(windows, parameters),
-            order_stays(windows, parameters),
+            top_is_newer(effects, parameters.k),
+            longer_delays_matter_more(effects, parameters.k),
+            order_stays(by_delay, parameters.rate),
         ),
         chart(panels, columns=1),
+        f"The pictures show the view {DRAWN}; ages and numbers are means over all views.",
     )
 
 
-def _scored(window: ScoredWindow, parameters: FreshnessParameters) -> dict[str, list[float]]:
-    return {WITHOUT: window.relevance(), WITH: window.fresh(parameters.rate)}
+def _panel(title: str, curves: Mapping[str, Sequence[float]]) -> Panel:
+    """Return relevance over the publications of a window."""
+    lines = [Series(name, list(range(1, len(of) + 1)), of) for name, of in curves.items()]
+    words = ("publication, oldest first", "relevance")
+    return Panel(title, *words, lines, log_y=True, markers=False)
 
 
-def _replaced(window: ScoredWindow, parameters: FreshnessParameters) -> int:
-    """Return how many of the top k are no longer in it with decay."""
-    before, after = (
-        set(window.top(scores, parameters.k)) for scores in _scored(window, parameters).values()
-    )
-    return len(before - after)
-
-
-def _mean_ages(window: ScoredWindow, parameters: FreshnessParameters) -> tuple[float, float]:
-    """Return the mean age of the top k without and with decay."""
-    before, after = (
-        window.mean_age_s(window.top(scores, parameters.k))
-        for scores in _scored(window, parameters).values()
-    )
-    return before, after
-
-
-def top_is_newer(windows: Sequence[ScoredWindow], parameters: FreshnessParameters) -> Claim:
+def top_is_newer(effects: Mapping[float, Effect], k: int) -> Claim:
     """Claim that decay lets newer publications overtake older ones."""
-    ages = [_mean_ages(window, parameters) for window in windows]
     return Claim(
-        f"With decay the top {parameters.k} are newer: less relevant new publications overtake "
-        "more relevant old ones.",
+        f"With decay the top {k} are newer: less relevant new publications overtake more relevant "
+        "old ones.",
         "less relevant publications are emphasized on freshness",
         ", ".join(
-            f"mean age {before:.0f} s to {after:.0f} s at {window.mean_delay_ms:g} ms"
-            for (before, after), window in zip(ages, windows, strict=True)
+            f"mean age {effect.age_without_s:.0f} s to {effect.age_with_s:.0f} s at {delay:g} ms"
+            for delay, effect in effects.items()
         ),
-        all(after < before for before, after in ages),
+        all(effect.age_with_s < effect.age_without_s for effect in effects.values()),
     )
 
 
-def longer_delays_matter_more(
-    windows: Sequence[ScoredWindow], parameters: FreshnessParameters
-) -> Claim:
+def longer_delays_matter_more(effects: Mapping[float, Effect], k: int) -> Claim:
     """Claim that the effect grows with the time that the window spans."""
-    replaced = [_replaced(window, parameters) for window in windows]
+    shortest, longest = min(effects), max(effects)
     return Claim(
         "The longer the delays, the more of the top are replaced.",
         "significant when the delay is high",
         ", ".join(
-            f"{count} of {parameters.k} at {window.mean_delay_ms:g} ms"
-            for count, window in zip(replaced, windows, strict=True)
+            f"{effect.replaced:.1f} of {k} at {delay:g} ms" for delay, effect in effects.items()
         ),
-        replaced[-1] > replaced[0],
+        effects[longest].replaced > effects[shortest].replaced,
     )
 
 
-def order_stays(windows: Sequence[ScoredWindow], parameters: FreshnessParameters) -> Claim:
+def order_stays(by_delay: Mapping[float, Windows], rate: float) -> Claim:
     """Claim that scores need not be computed again as time passes."""
     later_s = 600.0
-    same = 0  # time takes the same constant from all logarithms, up to the last digits
-    for window in windows:
-        orders = [
-            window.top(np.round(np.log(window.fresh(parameters.rate, later)), 9).tolist(), 10**9)
-            for later in (0, later_s)
-        ]
-        same += orders[0] == orders[1]
+    windows = [window for of_delay in by_delay.values() for window in of_delay.values()]
+    same = sum(_order(window, rate) == _order(window, rate, later_s) for window in windows)
     return Claim(
         "The order by fresh relevance does not change as time passes.",
         "relative ranking does not change",
@@ -192,33 +191,30 @@ def order_stays(windows: Sequence[ScoredWindow], parameters: FreshnessParameters
     )
 
 
-def figure_7_8(window: ScoredWindow, parameters: FreshnessParameters) -> Exhibit:
-    """Return the fresh relevance for each rate."""
-    curves = {rate: window.fresh(rate) for rate in parameters.rates}
-    ages = {rate: window.mean_age_s(window.top(of, parameters.k)) for rate, of in curves.items()}
-    slopes = {rate: slope(window, of) for rate, of in curves.items()}
-    rows = tuple((rate, ages[rate], slopes[rate]) for rate in curves)
+def _order(window: ScoredWindow, rate: float, later_s: float = 0) -> list[int]:
+    """Return all publications, best first; time takes the same from all logarithms."""
+    logarithms = np.log(window.fresh(rate, later_s))
+    return window.top(np.round(logarithms - logarithms.max(), 9).tolist(), len(logarithms))
+
+
+def figure_7_8(by_delay: Mapping[float, Windows], parameters: FreshnessParameters) -> Exhibit:
+    """Return the fresh relevance for each rate, at the longest delay."""
+    delay = max(by_delay)
+    windows = by_delay[delay]
+    ages = {rate: Effect.of(windows, rate, parameters.k).age_with_s for rate in parameters.rates}
+    slopes = {
+        rate: fmean(slope(window, window.fresh(rate)) for window in windows.values())
+        for rate in parameters.rates
+    }
+    rows = tuple((rate, ages[rate], slopes[rate]) for rate in parameters.rates)
+    curves = {f"rho = {rate:g}": windows[DRAWN].fresh(rate) for rate in parameters.rates}
     return Exhibit(
         "TKS",
         "Figure 7.8",
         "The rate of decay",
-        DataTable(("rate per second", "mean age of the top k (s)", "ln score lost per s"), rows),
+        DataTable(("rate per second", "age of the top (s)", "ln score lost per s"), rows),
         (freshness_counts_more(ages), effect_is_proportional(slopes)),
-        chart(
-            [
-                Panel(
-                    f"Mean delay {window.mean_delay_ms:g} ms",
-                    "publication, oldest first",
-                    "fresh relevance",
-                    [
-                        Series(f"rho = {rate:g}", list(range(1, len(of) + 1)), of)
-                        for rate, of in curves.items()
-                    ],
-                    log_y=True,
-                    markers=False,
-                )
-            ]
-        ),
+        chart([_panel(f"Mean delay {delay:g} ms", curves)]),
     )
 
 
