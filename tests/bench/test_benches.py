@@ -253,3 +253,9 @@ def test_the_command_lists_all_benchmarks() -> None:
     wrong = subprocess.run([*line, "--rounds=3"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "name the bench that gets the option --rounds=3" in wrong.stderr
+
+
+def test_compare_measures_eight_policies_next_to_one(bench: Bench) -> None:
+    result = json.loads(bench("compare", "--quick", "--json"))
+    assert [row["way"] for row in result["rows"]] == ["tidings lab compare", "replay"]
+    assert all(row["ratio"] > 0 for row in result["rows"])

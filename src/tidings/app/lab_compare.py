@@ -16,11 +16,13 @@ from tidings.app.terminal import json_line
 from tidings.errors import InvalidForm
 from tidings.formats.event_source import Source
 from tidings.formats.layout import Layout
-from tidings.lab.compare import CompareSettings, Progress, compare_recording
 from tidings.lab.comparison import Comparison
 from tidings.lab.output import write_comparison
 from tidings.lab.recording import Recording, read_recording
 from tidings.lab.report import TABLE
+from tidings.lab.run_comparison import CompareSettings, Progress, compare_recording
+from tidings.lab.timeline import timeline
+from tidings.lab.timeline_page import timeline_page
 from tidings.lab.variants import read_variants
 
 _INTERRUPTED: Final = 130
@@ -137,3 +139,25 @@ def _print(console: Console, comparison: Comparison, paths: Sequence[Path]) -> N
         table.add_row(row["policy"], *texts)
     console.print(table)
     console.print(f"The report: {paths[0]}", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_timeline(
+    files: RecordedFiles,
+    subscriber: str,
+    period: tuple[str | None, str | None],
+    policy: str | None,
+    html: Path | None,
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print the timeline of a subscriber, or write it as a page."""
+    chosen = read_variants([policy])[0].policy if policy is not None else None
+    found = timeline(files.read(), subscriber, *period, policy=chosen)
+    console = open_console()
+    if html is not None:
+        html.write_text(timeline_page(found), encoding="utf-8")
+        console.print(f"The timeline: {html}", markup=False, highlight=False, soft_wrap=True)
+    elif as_json:
+        console.out(json_line(found.to_dict()), highlight=False)
+    else:
+        console.print(str(found), markup=False, highlight=False, soft_wrap=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from tidings.formats.markup import fragment, tag
+from tidings.formats.markup import tag
 from tidings.lab.comparison import Comparison
 from tidings.lab.examples import Example
 from tidings.lab.report import glance, over_time, overlap_map, per_person, report_css, time_lines
@@ -90,4 +90,4 @@ def standalone(picture: Element) -> str:
     whole = Element("svg", attributes)
     whole.append(tag("style", report_css()))
     whole.extend(list(picture))
-    return fragment(whole)
+    return tostring(whole, encoding="unicode")

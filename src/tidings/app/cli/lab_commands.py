@@ -219,7 +219,7 @@ def compare(options: CompareOptions) -> None:
     docs/lab.md explains the figures.
     """
     from tidings.app.lab_compare import compare_files
-    from tidings.lab.compare import CompareSettings
+    from tidings.lab.run_comparison import CompareSettings
 
     if options.engine == "spark" and find_spec("pyspark") is None:
         raise TidingsError(
@@ -230,6 +230,50 @@ def compare(options: CompareOptions) -> None:
         options.files, options.policy, options.until, settings, as_json=options.as_json
     )
     raise typer.Exit(status)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineOptions(RecordingOptions):
+    """The arguments and options of `tidings lab timeline`."""
+
+    subscriber: Annotated[str, typer.Argument(metavar="SUBSCRIBER")]
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="The start of the period.")
+    ] = None
+    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Its end.")] = None
+    policy: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A policy instead of the subscriber's own.")
+    ] = None
+    html: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write a page that stands alone instead.")
+    ] = None
+
+
+@lab_app.command()
+@takes(TimelineOptions)
+def timeline(options: TimelineOptions) -> None:
+    r"""Show the windows of one subscriber over time: candidates, chosen, and why.
+
+    For every choice in the period: the time, how many candidates there were, the chosen ones (+)
+    with what became of them, and the best of the others (-) with the reason.
+
+    For example:
+
+        tidings lab timeline ada --config examples/movies/pipeline.toml
+        tidings lab timeline ann --publications day.csv --subscriptions watches.jsonl \
+            --from 2026-01-01T08:00:00Z --to 2026-01-01T12:00:00Z --html ann.html
+    """
+    from tidings.app.lab_compare import show_timeline
+
+    period = (options.from_, options.to or options.until)
+    show_timeline(
+        options.files,
+        options.subscriber,
+        period,
+        options.policy,
+        options.html,
+        as_json=options.as_json,
+    )
 
 
 def check_installed(packages: Iterable[str]) -> None:
