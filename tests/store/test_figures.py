@@ -1,7 +1,5 @@
 """The figures of a store are those of its parts."""
 
-from pathlib import Path
-
 from tidings import DeadLetter, Delivery, Event
 from tidings.store import EngineStep, open_store
 from tidings.store.append_batch import BatchAppend
@@ -10,16 +8,16 @@ from tidings.store.publications import NewPublication
 from tidings.store.webhooks import Retry
 
 
-def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
-    with open_store(tmp_path / "t.db") as store:
+def test_an_empty_store_has_nothing(address: str) -> None:
+    with open_store(address) as store:
         figures = read_figures(store.database)
     assert (figures.waiting, figures.lag_s(10)) == (0, 0.0)
     nothing = WebhookFigures(0, 0, 0, 0, 0, 0)
     assert figures == StoreFigures(0, 0, 0, 0, 0, None, 0, 0, 0, nothing)
 
 
-def test_what_waits_and_what_failed_is_counted(tmp_path: Path) -> None:
-    with open_store(tmp_path / "t.db") as store:
+def test_what_waits_and_what_failed_is_counted(address: str) -> None:
+    with open_store(address) as store:
         events = [NewPublication(Event(name, {}, 0)) for name in "abc"]
         store.publications.accept(events[:1], now_us=1_000_000)
         store.publications.accept(events[1:], now_us=2_000_000)

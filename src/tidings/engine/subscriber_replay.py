@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final, NamedTuple
 
 from tidings.diversify import Distance
@@ -80,7 +81,7 @@ class InterestReplay:
     """The recording as one subscriber meets it.
 
     Matches are kept by scorer, and the last results by policy: one side of a comparison is often
-    the same as before.
+    the same as before. Safe for threads.
     """
 
     recording: RecordedSteps
@@ -89,6 +90,7 @@ class InterestReplay:
     prefers: Sequence[tuple[str, str]] = ()
     _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
     _results: dict[str, ReplayResult] = field(default_factory=dict, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def run(
         self, policy: Policy, distance: Distance | None = None, *, paused: bool = False
@@ -101,10 +103,13 @@ class InterestReplay:
         measured = distance or Overlap()
         key = json.dumps([policy.to_dict(), named_parts.form(measured), paused], sort_keys=True)
         owner = Subscriber(self.subscriber, policy, paused=paused)
-        result = self._results.pop(key, None) or self._run(owner, measured)
-        self._results[key] = result
-        while len(self._results) > _RESULTS:
-            self._results.pop(next(iter(self._results)))
+        with self._lock:
+            result = self._results.pop(key, None)
+        result = result or self._run(owner, measured)
+        with self._lock:
+            self._results[key] = result
+            if len(self._results) > _RESULTS:
+                del self._results[next(iter(self._results))]
         return result
 
     def _run(self, owner: Subscriber, distance: Distance) -> ReplayResult:

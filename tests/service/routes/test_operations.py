@@ -17,8 +17,8 @@ def event(name: str, minute: int, **attributes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[httpx2.Client]:
-    with service_at(str(tmp_path / "t.db")) as running:
+def client(address: str) -> Iterator[httpx2.Client]:
+    with service_at(address) as running:
         running.put("/v1/subscribers/ada", json={"policy": {"k": 5}})
         for name, where in (("all", "genre is not null"), ("typo", "gener = 'drama'")):
             form = {"subscriber": "ada", "where": where}
