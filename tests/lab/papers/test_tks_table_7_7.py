@@ -51,7 +51,7 @@ def test_the_claims_hold_for_the_figures_of_the_thesis() -> None:
 def test_the_claims_fail_where_votes_are_near_the_number_of_tables() -> None:
     for claim in (falls(OURS, 0.55), is_near_two(OURS, 0.55)):
         assert not claim.holds
-        assert "1 + 1 / ln 34 = 1.284" in claim.reason
+        assert "1.28" in claim.reason
     assert not views_agree(OURS, 0.55).holds
     assert not threshold_does_not_matter(OURS, list(TABLE_7_7)).holds
 

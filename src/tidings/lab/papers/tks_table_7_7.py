@@ -44,7 +44,10 @@ VOTES_5_10: Final = {"A": 4, "B": 3, "C": 3, "E": 1}
 
 @dataclass(frozen=True)
 class VoteParameters:
-    """Windows of each size per view, thresholds s, and the error e that m = 1 / e² follows from."""
+    """Windows of each size per view, thresholds s, and the error e that m = 1 / e² follows from.
+
+    The thesis has 19,030 distributions of votes: 132 for each window, view and threshold.
+    """
 
     windows: tuple[int, ...] = tuple(TABLE_7_7)
     thresholds: tuple[float, ...] = tuple(TABLE_7_9)
@@ -165,7 +168,9 @@ def is_near_two(exponents: Exponents, s: float) -> Claim:
         "1.94 to 1.99",
         f"{min(large):.2f} to {max(large):.2f}",
         all(abs(value - 2) <= 0.25 for value in large),
-        _alone(exponents, s) + " Ours are nearer to the 1 of a perfect Zipf law.",
+        f"With {exponents.tables[s]} tables and votes near that number the exponent is near "
+        f"{1 + 1 / math.log(exponents.tables[s]):.2f}, as explained above: nearer to the 1 of a "
+        "perfect Zipf law than the thesis' figures.",
     )
 
 
