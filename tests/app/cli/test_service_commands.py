@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidings.app.cli import app
+from tidings.policy import Subscriber
 from tidings.store import open_store
 
 RUN = CliRunner()
@@ -73,3 +74,11 @@ def test_without_tokens_others_are_not_served(store: str) -> None:
     result = RUN.invoke(app, ("serve", store, "--host", "0.0.0.0"))
     assert result.exit_code == 1
     assert "without tokens" in result.output
+
+
+def test_a_demo_does_not_touch_a_store_of_somebody_else(store: str) -> None:
+    with open_store(store) as opened:
+        opened.catalogue.load([Subscriber("me")])
+    result = RUN.invoke(app, ("serve", store, "--demo"))
+    assert result.exit_code == 1
+    assert "holds other subscribers" in result.output

@@ -100,6 +100,12 @@ def test_parts_without_a_control_stay_and_refusals_are_shown(
     page = visit(address + json.dumps(policy), token=service.admin)
     page.get_by_label("At a time").fill("3")
     assert tried(page) == {**policy, "k": 3}
+    rules = [{"name": "quiet", "start": "21:00"}, {"name": "different", "distance": "jaccard"}]
+    page = visit(address + json.dumps({**POLICY, "rules": rules}), token=service.admin)
+    page.get_by_label("At a time").fill("3")
+    quiet, different = tried(page)["rules"]
+    assert quiet == {"name": "quiet", "start": "21:00", "end": "07:00"}, "in UTC, as before"
+    assert different == {"name": "different", "min": 0.2, "within": "7d", "distance": "jaccard"}
     refused = address + json.dumps({"k": 2, "scorer": "nonsense"})
     page = visit(refused, token=service.admin)
     expect(page.get_by_role("alert")).to_contain_text("nonsense")

@@ -129,8 +129,11 @@ def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
 
 def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
     if options.demo:
+        from tidings.app.output import open_console
         from tidings.app.serve.demo import playground_at
 
+        if not options.as_json:
+            open_console().print("The playground is being filled with films; this takes seconds.")
         with playground_at(config.store):
             _serve(options, config)
     else:

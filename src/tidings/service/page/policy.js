@@ -1,6 +1,7 @@
 // A policy as controls show it, and back. What no control shows is kept as it is.
 
-const NAMES = { quota: { n: 10, per: "day" }, quiet: { start: "22:00", end: "07:00" }, different: { min: 0.3, within: "7d" } };
+// The defaults of the library, which forms leave out; a rule that is new has the zone of the browser.
+const RULES = { quota: { n: 10, per: "day" }, quiet: { start: "22:00", end: "07:00" }, different: { min: 0.2, within: "7d" } };
 export const PERIODS = ["10m", "30m", "1h", "2h", "3h", "6h", "12h", "1d", "7d"];
 export const HALF_LIVES = [null, "10m", "30m", "1h", "2h", "6h", "12h", "1d", "3d", "7d", "30d"];
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -26,9 +27,9 @@ export function readPolicy(policy) {
     at: window.at?.length ? [].concat(window.at) : ["08:00", "18:00"],
     halfLife: decay.name === "none" ? null : (decay.name === "exponential" && decay.half_life) || "kept",
     variety: diversify.name === "none" ? 0 : isDivrank ? Math.round((1 - (diversify.sigma ?? 0.5)) * 10) : "kept",
-    rules: Object.fromEntries(Object.entries(NAMES).map(([name, usual]) => {
+    rules: Object.fromEntries(Object.entries(RULES).map(([name, usual]) => {
       const found = rules.find((rule) => rule.name === name);
-      return [name, { on: found !== undefined, ...usual, ...found }];
+      return [name, { on: found !== undefined, ...usual, ...(found ?? zoneOf(name)) }];
     })),
   };
 }
@@ -47,7 +48,7 @@ export function writePolicy(state) {
   const windows = {
     stream: () => ({ ...(part(window).name === "sliding" ? window : {}), name: "sliding", length: state.length }),
     period: () => ({ name: "periodic", length: state.period }),
-    times: () => ({ ...zoned(part(window).at ? window : {}), name: "periodic", at: [...new Set(state.at)].sort() }),
+    times: () => ({ ...(part(window).at ? window : { zone: ZONE }), name: "periodic", at: [...new Set(state.at)].sort() }),
     kept: () => window,
   };
   const set = (name, value) => { if (value !== undefined && value !== null) policy[name] = value; };
@@ -67,15 +68,12 @@ export function writePolicy(state) {
 function writeRules({ base, rules }) {
   const seen = new Set();
   const kept = (base.rules ?? []).map((rule) => part(rule)).filter(({ name }) => seen.has(name) || !seen.add(name));
-  const chosen = Object.entries(rules).filter(([, rule]) => rule.on).map(([name, { on: _, ...rule }]) => ({
-    ...(name === "different" ? rule : zoned(rule)), name,
-  }));
+  const chosen = Object.entries(rules).filter(([, rule]) => rule.on).map(([name, { on: _, ...rule }]) => ({ ...rule, name }));
   return [...chosen, ...kept];
 }
 
-/** Return a form with the zone of this browser, unless it has another one. */
-function zoned(form) {
-  return { zone: ZONE, ...form };
+function zoneOf(rule) {
+  return rule === "different" ? {} : { zone: ZONE };
 }
 
 /** Return whether two policies are the same, whatever the order of their fields. */

@@ -105,7 +105,7 @@ class Rules {
           type: "button", "aria-pressed": String(state.when === kind),
           onclick: () => { state.when = kind; this.draw(); this.focusOn(`[aria-pressed="true"]`); this.changed(); },
         }, WHEN[kind]))),
-      state.when === "stream" && this.slider("Of the last", "length", { min: 5, max: 200, step: 5 }, state.length,
+      state.when === "stream" && this.slider("Of the last", "length", { min: 1, max: 200 }, state.length,
         (value) => { state.length = value; }, (value) => counted(value, "match", "matches")),
       state.when === "period" && this.steps("Every", "period", PERIODS, state.period, (value) => { state.period = value; }, duration),
       state.when === "times" && this.times(state));
