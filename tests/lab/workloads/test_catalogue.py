@@ -254,10 +254,26 @@ def test_products_come_again_only_when_all_have_come(shoes: View) -> None:
 
 
 def test_a_view_that_nobody_asks_for_cannot_match_best(shoes: View) -> None:
-    with pytest.raises(InvalidForm, match="no product of the view 'Shoes'"):
+    with pytest.raises(InvalidForm, match="view 'Shoes' has no product that satisfies"):
         publications(shoes, 5, [], "best-matching", seed=1)
     with pytest.raises(TidingsError, match="scenario"):
         publications(shoes, 5, [], "worst-matching", seed=1)
+
+
+def test_nothing_can_be_drawn_from_an_empty_view_or_in_negative_numbers(shoes: View) -> None:
+    empty = View("empty", [])
+    with pytest.raises(InvalidForm, match="view 'empty' has no product at all"):
+        publications(empty, 1, seed=1)
+    with pytest.raises(InvalidForm, match="view 'empty' has no product with attributes"):
+        subscriptions(empty, 1, subscriber="a", seed=1)
+    assert publications(empty, 0, seed=1) == []
+    for draw in (
+        lambda: publications(shoes, -1, seed=1),
+        lambda: subscriptions(shoes, -1, subscriber="a", seed=1),
+        lambda: synthetic_catalogue(products=0),
+    ):
+        with pytest.raises(TidingsError, match="at least"):
+            draw()
 
 
 def test_any_parquet_file_is_a_catalogue(tmp_path: Path) -> None:

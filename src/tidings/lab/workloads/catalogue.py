@@ -159,6 +159,8 @@ def synthetic_catalogue(seed: int = 7, products: int | None = None) -> Mapping[s
 
     Each has the number of products that the thesis lists, or `products`.
     """
+    if products is not None:
+        validate.count("products", products)
     views = {
         category.name: View(
             category.name,
@@ -247,6 +249,8 @@ def subscriptions(
 ) -> list[Subscription]:
     """Return `count` subscriptions of one subscriber to products of a view."""
     law = law or SubscriptionLaw()
+    if validate.count("count", count, low=0) and not view.attributes:
+        raise InvalidForm(f"the view {shown(view.name)} has no product with attributes")
     rng = np.random.default_rng(seed)
     return [
         Subscription(f"{subscriber}-{number:05d}", subscriber, any=_tuples(view, law, rng))
@@ -315,8 +319,9 @@ def publications(
     eligible = view.products
     if validate.choice("scenario", scenario, SCENARIOS) == "best-matching":
         eligible = matching_products(view, asked)
-    if count and not eligible:
-        raise InvalidForm(f"no product of the view {shown(view.name)} satisfies a subscription")
+    if validate.count("count", count, low=0) and not eligible:
+        lack = "that satisfies a subscription" if view.products else "at all"
+        raise InvalidForm(f"the view {shown(view.name)} has no product {lack}")
     rounds = -(-count // max(1, len(eligible)))
     order = [
         (turn, place) for turn in range(rounds) for place in rng.permutation(len(eligible)).tolist()
