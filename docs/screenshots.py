@@ -24,11 +24,12 @@ SIZE = (1280, 800)
 
 
 class Picture(NamedTuple):
-    """A picture: its name, the address of the view, and what must be there before it is taken."""
+    """A picture: its name, the address of the view, what must be there, and what to press before."""
 
     name: str
     address: str
     awaited: str
+    click: str | None = None
 
 
 DIGEST = {
@@ -39,7 +40,8 @@ DIGEST = {
 FILM = {"genre": ["drama", "romance"], "year": 1997, "rating": 8.1}
 PICTURES = [
     Picture("feed", "feed?subscriber=ada", "main li"),
-    Picture("interests", "interests?subscriber=ada", "main h1:text('interests')"),
+    Picture("why-not", "feed?subscriber=ada&show=unsent", ".why .reasons", "[aria-expanded]"),
+    Picture("interests", "interests?subscriber=ada&edit=ada-dramas", ".examples li"),
     Picture("rules", f"rules?subscriber=ada&policy={json.dumps(DIGEST)}", ".stat"),
     Picture("reach", f"reach?event={json.dumps(FILM)}", ".placements li"),
     Picture("operations", "operations?letters=late", ".plot svg"),
@@ -62,6 +64,8 @@ def playground() -> Iterator[str]:
 def take(page: Page, picture: Picture, url: str) -> None:
     """Write a picture."""
     page.goto(f"{url}/#/{picture.address}")
+    if picture.click is not None:
+        page.locator(picture.click).first.click()
     page.locator(picture.awaited).first.wait_for()
     page.wait_for_timeout(1_500)
     path = IMAGES / f"page-{picture.name}.png"

@@ -126,17 +126,18 @@ def _caller(
     return caller
 
 
-def _maybe_caller(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_SCHEME)],
-) -> Caller | None:
+def _maybe_caller(request: Request) -> Caller | None:
     """Return who sends a request; None if it has no token and needs one."""
+    gate: Gate = request.app.state.gate
+    token = _bearer(request)
     try:
-        return _caller(request, credentials)
+        caller = gate.admit(request, token)
     except HttpProblem as problem:
-        if problem.status == 401 and credentials is None:
+        if problem.status == 401 and token is None:
             return None
         raise
+    request.state.tenant = caller.tenant
+    return caller
 
 
 def _checked(caller: Caller, *roles: str) -> Caller:

@@ -65,11 +65,6 @@ def _page(name: str, key: Schema) -> Schema:
     return _form("items next", items=_list(_ref(name)), next=_maybe(key))
 
 
-_WEIGHTED: Final[Schema] = {
-    "description": "Weighted predicates: `[condition, weight]` each.",
-    **_list({"type": "array", "minItems": 2, "maxItems": 3}),
-    "minItems": 1,
-}
 SCHEMAS: Final[dict[str, Schema]] = {
     "event": _request(
         "id attributes",
@@ -119,7 +114,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "type": "string",
             "examples": ["genre = 'drama' and year >= 2003"],
         },
-        any=_WEIGHTED,
+        any={
+            "description": "Weighted predicates: `[condition, weight]` each.",
+            **_list({"type": "array", "minItems": 2, "maxItems": 3}),
+            "minItems": 1,
+        },
         prefrank={"type": "number", "minimum": 0, "maximum": 1},
         score=_SCORE,
     ),
@@ -251,7 +250,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             )
         ),
     ),
-    "condition_question": _request("", where=_TEXT, any=_WEIGHTED),
+    "condition_question": _request("where", where=_TEXT),
     "condition_answer": _form(
         "problem publications matched examples advice",
         problem=_maybe(_form("detail position", detail=_TEXT, position=_maybe(_COUNT))),

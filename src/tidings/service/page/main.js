@@ -92,7 +92,7 @@ async function show() {
   const { name, params } = readAddress();
   const allowed = VIEWS.filter((view) => view.roles.includes(me.role));
   const view = allowed.find((each) => each.name === name) ?? allowed[0];
-  const subscriber = me.subscriber ?? params.subscriber ?? session.subscriber;
+  const subscriber = me.subscriber ?? params.subscriber ?? session.subscriber ?? (name ? null : await anySubscriber());
   if (me.role === "admin" && subscriber) session.subscriber = subscriber;
   drawFrame(allowed, view, subscriber);
   if (view === undefined) return put(main, h("p.notice", {}, "There is nothing to show to this token."));
@@ -186,6 +186,12 @@ function subscriberPicker(view, subscriber) {
 async function subscribers() {
   const { items } = await api.get("/v1/subscribers", { limit: 100 });
   return items.map((item) => item.id);
+}
+
+/** Return the first subscriber: whoever opens the page for the first time should see life. */
+async function anySubscriber() {
+  if (me.role !== "admin") return null;
+  return (await subscribers().catch(() => []))[0] ?? null;
 }
 
 /** Ask an admin whose view to show. */

@@ -41,7 +41,7 @@ function panel(why, link) {
   return h("div.why.stack", {},
     h("p.row", {}, outcomeChip(why.outcome), h("strong", {}, sentence(why, title))),
     why.note && h("p.muted.small", {}, `Note: ${why.note}.`),
-    (why.standing?.choices ?? []).map((choice, place, all) => window(choice, place, all, why, title)),
+    choices(why, title),
     why.rules.length > 0 && rules(why.rules, title),
     interests(why.reasons, link));
 }
@@ -75,8 +75,20 @@ function beaten(choice) {
   }[choice.decided_by] ?? "others rank higher";
 }
 
-function window(choice, place, all, why, title) {
-  const name = all.length < 2 ? "In its window" : place === 0 ? `In the first of ${counted(why.standing.count, "choice")}` : "In the last";
+/** Return the first and the last choice in which it stood; the last only, if both chose the same. */
+function choices({ standing }, title) {
+  const [first, last] = standing?.choices ?? [];
+  if (first === undefined) return null;
+  if (last === undefined) return window(first, "In its window", title);
+  const chosen = (choice) => choice.chosen.map((rival) => rival.event).join("\n");
+  const all = counted(standing.count, "choice");
+  return [
+    chosen(first) !== chosen(last) && window(first, `In the first of ${all}`, title),
+    window(last, `In the last of ${all}`, title),
+  ];
+}
+
+function window(choice, name, title) {
   const most = Math.max(1e-12, choice.rank, ...choice.chosen.map((rival) => rival.rank));
   const bar = (share) => h("span.bar", { style: { "--share": Math.min(1, share / most) } });
   const rival = (each) => h("li", {},

@@ -178,11 +178,9 @@ class PreviewQuestion(NamedTuple):
 
 
 def _check_question(form: Form) -> Form:
-    values = fields(form, "the question", (), ("where", "any"))
-    if not isinstance(values.get("where", ""), str):
+    values = fields(form, "the question", ("where",))
+    if not isinstance(values["where"], str):
         raise InvalidForm(f"`where` is a condition, not {shown(values['where'])}")
-    if len(values) != 1:
-        raise InvalidForm("give either `where` or `any`")
     return values
 
 

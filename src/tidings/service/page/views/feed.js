@@ -27,7 +27,7 @@ export default {
     const tabs = h("div.segments", { role: "navigation", "aria-label": "What to show" }, SHOWN.map(([name, text]) =>
       h("a", { href: context.link("feed", { show: name === "sent" ? null : name }), "aria-current": name === shown ? "page" : null }, text)));
     const tools = h("div.row");
-    const body = shown === "sent" ? await sent(context, tools) : await decisions(context, shown);
+    const body = shown === "sent" ? await sent(context, tools) : await decisions(context, shown, tools);
     return h("section.stack.feed", {},
       h("div.row.spread", {}, h("h1", {}, "My feed"), tools),
       tabs, body);
@@ -129,7 +129,7 @@ function picturesSwitch(list) {
 }
 
 /** Show what became of recent publications that were not sent, a page at a time. */
-async function decisions(context, show) {
+async function decisions(context, show, tools) {
   const { api, subscriber, signal } = context;
   const list = h("ol.items", { "aria-label": "Not sent, newest first" });
   const older = h("button.button", { onclick: more }, "Show older");
@@ -143,6 +143,7 @@ async function decisions(context, show) {
     return page;
   }
 
+  put(tools, h("button.button", { onclick: () => context.go("feed", { show }) }, "Refresh"));
   const { publications } = await more();
   if (!list.childElementCount) {
     return h("div.card.stack.empty", {}, h("h2", {}, publications ? "Nothing was kept from you" : "Nothing was published yet"),
