@@ -9,7 +9,17 @@ from sphinx.application import Sphinx
 # In the order of the sidebar. Markdown has no syntax for a sidebar, so the first page gets it while
 # it is read.
 PAGES = {
-    "For users": ["digest", "web-app", "page", "policies", "spark", "pipeline", "operations", "papers"],
+    "For users": [
+        "digest",
+        "web-app",
+        "service",
+        "page",
+        "policies",
+        "spark",
+        "pipeline",
+        "operations",
+        "papers",
+    ],
     "Reference": ["semantics", "files", "limits"],
     "Internals": ["spark", "index-files", "indexes", "fanout", "windows", "diversity", "covers"],
     "The project": ["ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"],

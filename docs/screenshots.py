@@ -24,7 +24,7 @@ SIZE = (1280, 800)
 
 
 class Picture(NamedTuple):
-    """A picture: its name, the address of the view, what must be there, and what to press before."""
+    """A picture: its name, the address of the view, what must be there, and what to press."""
 
     name: str
     address: str
