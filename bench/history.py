@@ -53,7 +53,8 @@ def _ratios(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, float]]:
     if str(value.get("name", "")).startswith(PEERS):
         return
     place += tuple(str(value[label]) for label in LABELS if isinstance(value.get(label), str | int))
-    for key, member in value.items():
+    for label, member in value.items():
+        key = str(label)  # results by size have numbers as keys until they are written
         if key.endswith("ratio") and isinstance(member, int | float):
             yield " ".join((*place, key)), float(member)
         elif key.endswith("ratio") and isinstance(member, dict):
