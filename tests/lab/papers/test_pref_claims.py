@@ -9,8 +9,8 @@ from tidings.lab.papers import pref_table_1
 from tidings.lab.papers.film_runs import (
     KINDS,
     SIGMAS,
-    Outcome,
     PolicyKey,
+    PolicyOutcome,
     StreamParameters,
     StreamRuns,
 )
@@ -36,7 +36,7 @@ def good_outcome(order, key):
         delivered = round(930 * (share if share == 1 else share * 200 / key.length))
         age = key.length / 100 if key.kind == "sliding" else 0.0
     rank = 0.5 + 0.2 * key.sigma - key.k / 200
-    return Outcome(delivered, rank, age, 0.9 - 0.2 * key.sigma * (10 / key.k))
+    return PolicyOutcome(delivered, rank, age, 0.9 - 0.2 * key.sigma * (10 / key.k))
 
 
 def runs(change=lambda order, key, outcome: outcome):
@@ -127,16 +127,16 @@ def test_the_table_of_the_paper_contradicts_its_text():
 
 
 def test_claims_of_table_1_depend_on_the_choices():
-    fine = {pair: pref_table_1.Choice(0.9, 0.901, 1, 50) for pair in pref_table_1.TABLE}
+    fine = {pair: pref_table_1.ChoiceQuality(0.9, 0.901, 1, 50) for pair in pref_table_1.TABLE}
     assert pref_table_1.exhibit(fine).holds
-    poor = {pair: pref_table_1.Choice(0.5, 0.9, 1, 5) for pair in pref_table_1.TABLE}
+    poor = {pair: pref_table_1.ChoiceQuality(0.5, 0.9, 1, 5) for pair in pref_table_1.TABLE}
     assert [claim.holds for claim in pref_table_1.exhibit(poor).claims] == [
         False,
         False,
         True,
         False,
     ]
-    wrong = {pair: pref_table_1.Choice(0.91, 0.9, 1, 50) for pair in pref_table_1.TABLE}
+    wrong = {pair: pref_table_1.ChoiceQuality(0.91, 0.9, 1, 50) for pair in pref_table_1.TABLE}
     assert [claim.holds for claim in pref_table_1.exhibit(wrong).claims] == [
         True,
         True,

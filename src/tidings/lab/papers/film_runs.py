@@ -72,7 +72,7 @@ class PolicyKey(NamedTuple):
         return Policy(k=self.k, window=window, diversify=DivRank(sigma=self.sigma))
 
 
-class Outcome(NamedTuple):
+class PolicyOutcome(NamedTuple):
     """What a policy delivered: means over all deliveries, and over its lists the diversity."""
 
     delivered: int
@@ -85,11 +85,11 @@ class StreamRuns(NamedTuple):
     """The outcomes by order and policy, and what they are compared with."""
 
     parameters: StreamParameters
-    outcomes: dict[tuple[Order, PolicyKey], Outcome]
+    outcomes: dict[tuple[Order, PolicyKey], PolicyOutcome]
     mean_rank: float
     microseconds: dict[PolicyKey, float]
 
-    def of(self, order: Order, kind: Kind, length: int, sigma: float) -> list[Outcome]:
+    def of(self, order: Order, kind: Kind, length: int, sigma: float) -> list[PolicyOutcome]:
         """Return the outcomes for all k."""
         keys = (PolicyKey(kind, length, k, sigma) for k in self.parameters.ks)
         return [self.outcomes[order, key] for key in keys]
@@ -104,7 +104,7 @@ def stream_runs(parameters: StreamParameters, seed: int, progress: Progress) -> 
     progress(0, steps, "drawing films")
     wishes = subscriptions(parameters.subscriptions, seed)
     drawn = draw_films(ranker(wishes), parameters.published, parameters.matching, seed)
-    outcomes: dict[tuple[Order, PolicyKey], Outcome] = {}
+    outcomes: dict[tuple[Order, PolicyKey], PolicyOutcome] = {}
     for number, order in enumerate(ORDERS):
         progress(number, steps, order)
         stream = film_stream(drawn, order, seed)
@@ -135,7 +135,7 @@ def mean_rank(drawn: RankedFilms) -> float:
 
 def published(
     stream: Sequence[Event], wishes: Sequence[Subscription], keys: Sequence[PolicyKey]
-) -> dict[PolicyKey, Outcome]:
+) -> dict[PolicyKey, PolicyOutcome]:
     """Publish a stream to one subscriber per policy, all with the same subscriptions."""
     engine = engine_of(wishes, keys)
     events = {event.id: event for event in stream}
@@ -182,13 +182,13 @@ def by_time(deliveries: Sequence[Delivery]) -> Iterator[list[str]]:
 
 def outcome(
     deliveries: Sequence[Delivery], lists: Sequence[Sequence[str]], events: dict[str, Event]
-) -> Outcome:
+) -> PolicyOutcome:
     """Return the means over deliveries and lists; of lists with at least two events."""
     ages = [each.delivered_us - events[each.event].published_us for each in deliveries]
     distances = [
         diversity([events[name] for name in names], Overlap()) for names in lists if len(names) > 1
     ]
-    return Outcome(
+    return PolicyOutcome(
         len(deliveries),
         fmean(delivery.rank for delivery in deliveries),
         fmean(ages) / SECOND_US,

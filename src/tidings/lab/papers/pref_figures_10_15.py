@@ -14,8 +14,8 @@ from tidings.lab.papers.film_runs import (
     SIGMAS,
     STEP,
     Kind,
-    Outcome,
     PolicyKey,
+    PolicyOutcome,
     StreamParameters,
     StreamRuns,
     stream_runs,
@@ -39,11 +39,11 @@ def rows_of(
         for (order, key), outcome in runs.outcomes.items()
         if key.sigma in sigmas and order in orders
     )
-    return DataTable(("order", *PolicyKey._fields, *Outcome._fields), rows)
+    return DataTable(("order", *PolicyKey._fields, *PolicyOutcome._fields), rows)
 
 
 def panels(
-    runs: StreamRuns, y_label: str, sigma: float, value: Callable[[Outcome], float]
+    runs: StreamRuns, y_label: str, sigma: float, value: Callable[[PolicyOutcome], float]
 ) -> list[Panel]:
     """Return a panel per kind of window, with a line per order and length."""
     return [

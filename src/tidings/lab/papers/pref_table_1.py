@@ -18,7 +18,7 @@ from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.movies import film_events
 
 
-class Choice(NamedTuple):
+class ChoiceQuality(NamedTuple):
     """k of n events: the diversity of the heuristic and of the best set, and the time of both."""
 
     heuristic: float
@@ -32,19 +32,19 @@ class Choice(NamedTuple):
         return 1 - self.heuristic / self.best
 
 
-Choices = dict[tuple[int, int], Choice]
+Choices = dict[tuple[int, int], ChoiceQuality]
 TABLE: Final[Choices] = {
-    (10, 4): Choice(0.873, 0.917, 16, 41),
-    (10, 8): Choice(0.846, 0.851, 26, 42),
-    (20, 4): Choice(0.905, 0.917, 29, 384),
-    (20, 8): Choice(0.850, 0.866, 32, 43065),
-    (20, 12): Choice(0.820, 0.832, 37, 99608),
-    (20, 16): Choice(0.811, 0.814, 58, 6784),
-    (30, 4): Choice(0.929, 1.000, 31, 1987),
-    (30, 8): Choice(0.881, 0.923, 38, 1967339),
-    (30, 12): Choice(0.870, 0.889, 46, 51652649),
-    (30, 16): Choice(0.859, 0.874, 57, 162827625),
-    (30, 20): Choice(0.846, 0.857, 69, 50641750),
+    (10, 4): ChoiceQuality(0.873, 0.917, 16, 41),
+    (10, 8): ChoiceQuality(0.846, 0.851, 26, 42),
+    (20, 4): ChoiceQuality(0.905, 0.917, 29, 384),
+    (20, 8): ChoiceQuality(0.850, 0.866, 32, 43065),
+    (20, 12): ChoiceQuality(0.820, 0.832, 37, 99608),
+    (20, 16): ChoiceQuality(0.811, 0.814, 58, 6784),
+    (30, 4): ChoiceQuality(0.929, 1.000, 31, 1987),
+    (30, 8): ChoiceQuality(0.881, 0.923, 38, 1967339),
+    (30, 12): ChoiceQuality(0.870, 0.889, 46, 51652649),
+    (30, 16): ChoiceQuality(0.859, 0.874, 57, 162827625),
+    (30, 20): ChoiceQuality(0.846, 0.857, 69, 50641750),
 }
 """The choices in the paper, by n and k."""
 MANY: Final = (30, 12)
@@ -66,11 +66,11 @@ def run(parameters: HeuristicParameters, seed: int, progress: Progress) -> Seque
     for number, (n, k) in enumerate(parameters.choices):
         progress(number, len(parameters.choices), f"{k} of {n}")
         draws = [choice(n, k, seed + draw) for draw in range(parameters.draws)]
-        choices[n, k] = Choice(*(fmean(column) for column in zip(*draws, strict=True)))
+        choices[n, k] = ChoiceQuality(*(fmean(column) for column in zip(*draws, strict=True)))
     return [exhibit(choices)]
 
 
-def choice(n: int, k: int, seed: int) -> Choice:
+def choice(n: int, k: int, seed: int) -> ChoiceQuality:
     """Choose k of n films, both ways."""
     ranks = np.random.default_rng(seed).random(n).tolist()
     films = film_events(n, seed)
@@ -87,7 +87,9 @@ def choice(n: int, k: int, seed: int) -> Choice:
         },
         1,
     )
-    return Choice(*(diversity(chosen, Overlap()) for chosen in sets.values()), *spent.values())
+    return ChoiceQuality(
+        *(diversity(chosen, Overlap()) for chosen in sets.values()), *spent.values()
+    )
 
 
 def exhibit(choices: Choices) -> Exhibit:

@@ -66,7 +66,7 @@ def summary(runs: Sequence[FinishedRun]) -> str:
     """Return the first sentence of the report: counts, size, seed and duration."""
     minutes = sum(run.seconds for run in runs) / 60
     how = f"Run with {SIZES[runs[0].size]} and seed {runs[0].seed}" if runs else "Nothing was run"
-    return f"{Tally.of(exhibits_of(runs))}. {how}, in {minutes:.1f} minutes."
+    return f"{Tally.of(exhibits_of(runs))}. {how}, in {minutes:.1f} minutes of processor time."
 
 
 def overview_row(exhibit: Exhibit) -> tuple[str, str, str]:
