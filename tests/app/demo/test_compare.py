@@ -2,7 +2,7 @@ import pytest
 
 from tidings import Event
 from tidings.app.demo.compare import (
-    Comparison,
+    FigurePair,
     ListPair,
     ListQuality,
     ScoredFilm,
@@ -70,9 +70,9 @@ def test_figures_are_means_and_ranks_shares_of_the_best_list() -> None:
     ]
     means = figures(pairs)
     assert means is not None
-    assert means.rank == Comparison(0.5, 0.75)
+    assert means.rank == FigurePair(0.5, 0.75)
     assert means.variety == pytest.approx((0.3, 0.9))
-    assert means.age_s == Comparison(90.0, 20.0)
+    assert means.age_s == FigurePair(90.0, 20.0)
     assert means.to_dict()["rank"] == {"first_come": 0.5, "tidings": 0.75}
 
 
@@ -84,4 +84,4 @@ def test_scores_of_zero_are_shares_of_zero() -> None:
     none = ListQuality(0.0, 0.0, 0.0)
     means = figures([ListPair(none, none)])
     assert means is not None
-    assert means.rank == Comparison(0.0, 0.0)
+    assert means.rank == FigurePair(0.0, 0.0)

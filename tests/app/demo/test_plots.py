@@ -2,7 +2,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from tidings.app.demo.compare import Comparison
+from tidings.app.demo.compare import FigurePair
 from tidings.app.demo.plots import AxisMark, Dot, PlotRow, bars, dots, linear, logarithmic, panel
 
 
@@ -44,7 +44,7 @@ def test_a_logarithmic_scale_goes_from_the_first_tick_to_the_last(
 
 def test_a_panel_draws_each_pair_and_dims_rows_with_a_remark() -> None:
     scale = linear("{:.1f}".format, [AxisMark(0, "none"), AxisMark(1, "all")])
-    rows = [PlotRow("a", Comparison(0, 1)), PlotRow("b", Comparison(1, 0.5), "did not ask")]
+    rows = [PlotRow("a", FigurePair(0, 1)), PlotRow("b", FigurePair(1, 0.5), "did not ask")]
     picture = panel(rows, scale, "pairs")
     rings, discs = of_class(picture, "ring"), of_class(picture, "disc")
     assert [float(ring.get("cx", 0)) for ring in rings] == [10, 310]

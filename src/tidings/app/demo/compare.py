@@ -42,7 +42,7 @@ class ListPair(NamedTuple):
     tidings: ListQuality
 
 
-class Comparison(NamedTuple):
+class FigurePair(NamedTuple):
     """A figure of the films that came first, and of those that Tidings delivered."""
 
     first_come: float
@@ -60,9 +60,9 @@ class Figures(NamedTuple):
     stand side by side.
     """
 
-    rank: Comparison
-    variety: Comparison
-    age_s: Comparison
+    rank: FigurePair
+    variety: FigurePair
+    age_s: FigurePair
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -123,7 +123,7 @@ def figures(lists: Sequence[ListPair]) -> Figures | None:
         ListQuality(*map(fmean, zip(*side, strict=True))) for side in zip(*lists, strict=True)
     )
     return Figures(
-        Comparison(first.score / best, chosen.score / best),
-        Comparison(first.variety, chosen.variety),
-        Comparison(first.age_s, chosen.age_s),
+        FigurePair(first.score / best, chosen.score / best),
+        FigurePair(first.variety, chosen.variety),
+        FigurePair(first.age_s, chosen.age_s),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
-from tidings.app.demo.compare import Comparison
+from tidings.app.demo.compare import FigurePair
 from tidings.formats.markup import svg, tag, with_title
 
 _DOTS_IN_ROW: Final = 120
@@ -90,7 +90,7 @@ class PlotRow(NamedTuple):
     """A row of a panel: a name, a pair of figures, and a remark, with which it is dimmed."""
 
     name: str
-    pair: Comparison
+    pair: FigurePair
     remark: str = ""
 
 

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from tidings.app.demo.compare import Comparison, Figures
+from tidings.app.demo.compare import FigurePair, Figures
 from tidings.app.demo.facts import RunFacts
 from tidings.app.demo.first_day import FirstDay
 from tidings.app.demo.movies import DAY_S, EVERY_S, clock, title
@@ -192,10 +192,10 @@ def _quality_cells(owner: DemoSubscriber, quality: Figures | None) -> list[str]:
     ]
 
 
-def arrow(pair: Comparison, form: Callable[[float], str]) -> str:
+def arrow(pair: FigurePair, form: Callable[[float], str]) -> str:
     """Return the figure of first come, an arrow, and that of Tidings.
 
-    >>> arrow(Comparison(0.5, 0.75), "{:.0%}".format)
+    >>> arrow(FigurePair(0.5, 0.75), "{:.0%}".format)
     '50% → 75%'
     """
     return f"{form(pair.first_come)} → {form(pair.tidings)}"

@@ -221,7 +221,7 @@ class RuleRows:
                 setattr(self, name, lengthened(getattr(self, name), size))
 
     def take_slab(self, pool: Pool, line: int, size: int) -> int:
-        """Give a line, which has none, a slab for a size; return its start."""
+        """Assign a slab for a size to a line, which has none; return its start."""
         slabs, size_class = pool.slabs, -1
         start = int(slabs.used[0])
         if size:
