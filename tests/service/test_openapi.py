@@ -1,5 +1,7 @@
 """The OpenAPI description is true: requests that are made from it get the documented answers."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +50,13 @@ def test_all_paths_are_described(tmp_path: Path) -> None:
         assert set(description["paths"]) >= PATHS
         assert client.get("/docs").status_code == 200
         assert allowed(client, "/v1/subscribers/ada") == "DELETE, GET, PUT"
+
+
+def test_every_schema_that_is_named_is_there(tmp_path: Path) -> None:
+    with server_at(str(tmp_path / "t.db")) as server, client_of(server) as client:
+        text = client.get("/openapi.json").text
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', text))
+    assert named - json.loads(text)["components"]["schemas"].keys() == set()
 
 
 def allowed(client: httpx2.Client, path: str) -> str:

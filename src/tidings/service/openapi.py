@@ -169,6 +169,33 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "description": "Server-sent events: the id is the sequence number, the data a delivery.",
         **_TEXT,
     },
+    "feed_address": _form("atom json", atom=_TEXT, json=_TEXT),
+    "feed_document": {"description": "Atom (RFC 4287), or JSON Feed 1.1."},
+    "removed": _form("removed", removed=_FLAG),
+    "webhook": _request("url", id=_ID, subscriber=_ID, url=_TEXT),
+    "webhook_secret": _form("secret", secret=_TEXT),
+    "webhook_state": _form(
+        "id subscriber url created_at sequence waiting failures disabled failed",
+        id=_ID,
+        subscriber=_ID,
+        url=_TEXT,
+        created_at=_TIME,
+        sequence=_COUNT,
+        waiting=_COUNT,
+        failures=_COUNT,
+        disabled=_maybe(_TEXT),
+        failed=_list(
+            _form(
+                "sequence attempts next_at reason",
+                sequence=_COUNT,
+                attempts=_COUNT,
+                next_at=_maybe(_TIME),
+                reason=_TEXT,
+            )
+        ),
+        secret={"description": "Of a new one, and only once.", **_TEXT},
+    ),
+    "webhooks": _form("items", items=_list(_ref("webhook_state"))),
     "read_mark": _request("sequence", sequence=_COUNT),
     "target_question": _request(
         "event",
