@@ -48,6 +48,10 @@ page: $(VENV)/.demo ## the page at http://127.0.0.1:8000, with films, people and
 screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from the playground
 	$(BIN)/python docs/screenshots.py
 
+gallery: $(VENV)/.dev ## the pictures of docs/lab.md, from two public streams
+	$(BIN)/python -c 'from pathlib import Path; from tidings.lab.gallery import write_gallery; \
+		write_gallery(Path("docs/images/lab"))'
+
 # Types and the archive for Spark take one core each.
 test: $(VENV)/.dev ## everything that must pass: the five checks below
 	@$(MAKE) --no-print-directory -j2 lint types imports $(VENV)/spark.jsa plain

@@ -75,9 +75,9 @@ class Timeline:
             f"policy: {self.policy}",
         ]
         for window in self.windows:
-            lines.append(
-                f"{window.at}  {window.candidates:,} candidates from {window.start} to {window.end}"
-            )
+            noun = "candidate" if window.candidates == 1 else "candidates"
+            span = f"from {window.start} to {window.end}"
+            lines.append(f"{window.at}  {window.candidates:,} {noun} {span}")
             lines += [f"  + {_line(event)}" for event in window.chosen]
             lines += [f"  - {_line(event)}" for event in window.passed]
         return "\n".join(lines)
