@@ -1,7 +1,10 @@
 """The files of the page: served under a strict policy, small, and part of the package."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -10,6 +13,7 @@ from tests.service.running import client_of, server_at
 from tidings.service.routes.page import PAGE
 
 MOST_SCRIPT_BYTES = 150_000
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,14 @@ def test_there_is_nothing_else(client: httpx2.Client, name: str) -> None:
 def test_scripts_are_small() -> None:
     scripts = [file for name, file in PAGE.items() if name.endswith(".js")]
     assert 0 < sum(len(file.content) for file in scripts) < MOST_SCRIPT_BYTES
+
+
+def test_every_file_of_the_folder_is_served_and_packaged() -> None:
+    folder = Path(str(files("tidings.service"))) / "page"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == PAGE.keys()
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/tidings"]}
 
 
 def test_nothing_is_inline_or_from_elsewhere() -> None:

@@ -47,7 +47,11 @@ export class Api {
     const response = await fetch(query ? `${path}?${query}` : path, {
       method,
       signal,
-      headers: { ...this.authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+      headers: {
+        ...this.authorization(),
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...headers,
+      },
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       credentials: "omit",

@@ -8,7 +8,10 @@ import { summaryOf, titleLink } from "./publication.js";
 const PAUSE_MS = 200;
 const MOST_CHOICES = 8;
 const NAME = String.raw`"(?:[^"]|"")+"|[A-Za-z_]\w*`;
-const VALUE = new RegExp(String.raw`(${NAME})\s*(?:=|!=|<>|<=|>=|<|>|\bi?like\b|\bin\s*\((?:[^()]*,)?)\s*('[^']*|[\w.+-]*)$`, "i");
+const VALUE = new RegExp(
+  String.raw`(${NAME})\s*(?:=|!=|<>|<=|>=|<|>|\bi?like\b|\bin\s*\((?:[^()]*,)?)\s*('[^']*|[\w.+-]*)$`,
+  "i",
+);
 const OPERATOR = new RegExp(String.raw`(?:^|\b(?:and|or|not)\b|\()\s*(${NAME})\s+([a-z=<>!]*)$`, "i");
 const WORD = /(?:^|[\s(])("[^"]*|[A-Za-z_]\w*|)$/;
 const JOINED = /(?:'|\)|\bnull\b|\btrue\b|\bfalse\b|\d)\s+([a-z]*)$/i;
@@ -20,23 +23,37 @@ const OPERATORS = {
 };
 
 /**
- * Return an editor: {element, text(), isValid()}. `onChange(text)` is called when the text changes.
+ * Return an editor: {element, text()}. `onChange(text)` is called when the text changes.
  */
 export function conditionEditor({ api, signal }, initial, onChange) {
   const area = h("textarea.code", {
-    id: "condition", rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", value: initial,
-    placeholder: "genre = 'drama' and year >= 2003", "aria-autocomplete": "list", "aria-controls": "completions",
+    id: "condition",
+    rows: 3,
+    spellcheck: "false",
+    autocapitalize: "off",
+    autocomplete: "off",
+    value: initial,
+    placeholder: "genre = 'drama' and year >= 2003",
+    "aria-autocomplete": "list",
+    "aria-controls": "completions",
     "aria-describedby": "condition-problem condition-result",
   });
   const backdrop = h("div.backdrop.code", { "aria-hidden": "true" });
-  const choices = h("ul.completions", { id: "completions", role: "listbox", "aria-label": "Completions", hidden: true });
+  const choices = h("ul.completions", {
+    id: "completions",
+    role: "listbox",
+    "aria-label": "Completions",
+    hidden: true,
+  });
   const problem = h("p.notice.bad", { id: "condition-problem", role: "alert", hidden: true });
   const result = h("div.stack.tight", { id: "condition-result", "aria-live": "polite" });
   const examples = h("div.stack.tight");
-  const state = { valid: false, timer: 0, asked: 0, attributes: [], active: -1 };
+  const state = { timer: 0, asked: 0, attributes: [], active: -1 };
 
   api.get("/v1/attributes", {}, signal).then(
-    (seen) => { state.attributes = seen.items; },
+    (seen) => {
+      state.attributes = seen.items;
+    },
     () => {}, // without completions, the editor is still an editor
   );
 
@@ -44,7 +61,6 @@ export function conditionEditor({ api, signal }, initial, onChange) {
     const text = area.value;
     const number = (state.asked += 1);
     if (!text.trim()) {
-      state.valid = false;
       return draw(null, null);
     }
     try {
@@ -57,7 +73,6 @@ export function conditionEditor({ api, signal }, initial, onChange) {
   }
 
   function draw(error, answer) {
-    state.valid = answer !== null;
     problem.hidden = error === null;
     area.setAttribute("aria-invalid", String(error !== null));
     if (error) put(problem, described(error));
@@ -80,10 +95,22 @@ export function conditionEditor({ api, signal }, initial, onChange) {
     state.active = -1;
     area.removeAttribute("aria-activedescendant");
     choices.hidden = found.length === 0;
-    put(choices, found.slice(0, MOST_CHOICES).map((choice, place) => h("li", {
-      id: `completion-${place}`, role: "option", "aria-selected": "false",
-      onpointerdown: (event) => (event.preventDefault(), accept(choice)),
-    }, h("span.code", {}, choice.text), choice.note && h("span.muted.small", {}, choice.note))));
+    put(
+      choices,
+      found.slice(0, MOST_CHOICES).map((choice, place) =>
+        h(
+          "li",
+          {
+            id: `completion-${place}`,
+            role: "option",
+            "aria-selected": "false",
+            onpointerdown: (event) => (event.preventDefault(), accept(choice)),
+          },
+          h("span.code", {}, choice.text),
+          choice.note && h("span.muted.small", {}, choice.note),
+        ),
+      ),
+    );
     choices.accept = (place) => accept(found[place]);
   }
 
@@ -97,7 +124,8 @@ export function conditionEditor({ api, signal }, initial, onChange) {
 
   function move(step) {
     const options = [...choices.children];
-    state.active = (state.active + step + options.length + (state.active < 0 && step < 0 ? 1 : 0)) % options.length;
+    state.active =
+      (state.active + step + options.length + (state.active < 0 && step < 0 ? 1 : 0)) % options.length;
     options.forEach((option, place) => option.setAttribute("aria-selected", String(place === state.active)));
     area.setAttribute("aria-activedescendant", options[state.active].id);
   }
@@ -109,9 +137,11 @@ export function conditionEditor({ api, signal }, initial, onChange) {
 
   area.addEventListener("input", () => (changed(), complete()));
   area.addEventListener("blur", close);
-  area.addEventListener("scroll", () => { backdrop.scrollTop = area.scrollTop; });
+  area.addEventListener("scroll", () => {
+    backdrop.scrollTop = area.scrollTop;
+  });
   area.addEventListener("keydown", (event) => {
-    if (event.key === " " && event.ctrlKey) return event.preventDefault(), complete();
+    if (event.key === " " && event.ctrlKey) return (event.preventDefault(), complete());
     if (choices.hidden) return;
     if (event.key === "ArrowDown") move(1);
     else if (event.key === "ArrowUp") move(-1);
@@ -123,14 +153,17 @@ export function conditionEditor({ api, signal }, initial, onChange) {
   put(backdrop, marked(initial, null));
   check();
   return {
-    element: h("div.stack.tight", {},
+    element: h(
+      "div.stack.tight",
+      {},
       h("label.field", { for: "condition" }, "Condition"),
       h("div.editor", {}, backdrop, area, choices),
       h("p.muted.small", {}, "As after “where” in SQL. Ctrl + Space completes what was published."),
-      problem, result, examples),
+      problem,
+      result,
+      examples,
+    ),
     text: () => area.value,
-    isValid: () => state.valid,
-    check,
   };
 }
 
@@ -168,8 +201,18 @@ function exampleList(examples) {
   if (!examples.length) return null;
   return [
     h("h3.small", {}, "For example"),
-    h("ul.examples", {}, examples.map((each) => h("li", {}, h("span", {}, titleLink(each)),
-      h("span.muted.small", {}, summaryOf({ attributes: each.attributes }))))),
+    h(
+      "ul.examples",
+      {},
+      examples.map((each) =>
+        h(
+          "li",
+          {},
+          h("span", {}, titleLink(each)),
+          h("span.muted.small", {}, summaryOf({ attributes: each.attributes })),
+        ),
+      ),
+    ),
   ];
 }
 
@@ -184,27 +227,41 @@ async function candidates(before, attributes, api, signal) {
   if (operator) {
     const attribute = attributes.find((each) => each.written === operator[1] || each.name === operator[1]);
     const texts = [...new Set((attribute?.types ?? []).flatMap((type) => OPERATORS[type] ?? []))];
-    return choose(texts.map((text) => ({ text })), operator[2]);
+    return choose(
+      texts.map((text) => ({ text })),
+      operator[2],
+    );
   }
   const joined = JOINED.exec(before);
   if (joined) return choose([{ text: "and" }, { text: "or" }], joined[1]);
   const word = WORD.exec(before)?.[1];
   if (word === undefined) return [];
-  return choose(attributes.map((each) => ({
-    text: each.written, name: each.name, note: `${each.types.join(", ")} · ${counted(each.publications, "publication")}`,
-  })), word);
+  return choose(
+    attributes.map((each) => ({
+      text: each.written,
+      name: each.name,
+      note: `${each.types.join(", ")} · ${counted(each.publications, "publication")}`,
+    })),
+    word,
+  );
 }
 
 async function values(attribute, typed, api, signal) {
   const wanted = typed.replace(/^'/, "");
   let items = attribute.values;
   if (attribute.distinct > items.length && wanted) {
-    const answer = await api.get("/v1/attributes", { name: attribute.name, contains: wanted }, signal).catch(() => null);
+    const answer = await api
+      .get("/v1/attributes", { name: attribute.name, contains: wanted }, signal)
+      .catch(() => null);
     items = answer?.items[0]?.values ?? items;
   }
   return items
     .filter((each) => each.written.toLowerCase().includes(wanted.toLowerCase()) && each.written !== typed)
-    .map((each) => ({ text: each.written, note: counted(each.publications, "publication"), replaces: typed.length }));
+    .map((each) => ({
+      text: each.written,
+      note: counted(each.publications, "publication"),
+      replaces: typed.length,
+    }));
 }
 
 function choose(all, typed) {

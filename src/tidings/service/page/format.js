@@ -9,7 +9,12 @@ const CLOCK = new Intl.DateTimeFormat(LOCALE, { timeStyle: "short" });
 const DAY = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 const FULL = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "medium" });
 const RELATIVE = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
-const UNITS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 7]];
+const UNITS = [
+  ["second", 60],
+  ["minute", 60],
+  ["hour", 24],
+  ["day", 7],
+];
 
 export const count = (number) => WHOLE.format(number);
 export const rank = (number) => RANK.format(number);
@@ -39,7 +44,12 @@ export function moment(text) {
 }
 
 const DURATION_UNITS = { s: "second", m: "minute", h: "hour", d: "day", w: "week" };
-const STEPS = [[1, "s"], [60, "m"], [3600, "h"], [86400, "d"]];
+const STEPS = [
+  [1, "s"],
+  [60, "m"],
+  [3600, "h"],
+  [86400, "d"],
+];
 
 /** Return a duration such as `90m` in words: the largest unit that leaves little out. */
 export function duration(text, display = "long") {
@@ -47,9 +57,14 @@ export function duration(text, display = "long") {
   if (!unit || !DURATION_UNITS[unit]) return String(text);
   const seconds = amount * { s: 1, m: 60, h: 3600, d: 86400, w: 604800 }[unit];
   const [size, short] = STEPS.findLast(([each]) => seconds >= each) ?? STEPS[0];
-  const style = { style: "unit", unit: DURATION_UNITS[short], unitDisplay: display, maximumFractionDigits: 1 };
+  const style = {
+    style: "unit",
+    unit: DURATION_UNITS[short],
+    unitDisplay: display,
+    maximumFractionDigits: 1,
+  };
   return new Intl.NumberFormat(LOCALE, style).format(seconds / size);
 }
 
 /** Return the name of a part of a policy. */
-export const words = (part) => (typeof part === "string" ? part : part?.name ?? "none");
+export const words = (part) => (typeof part === "string" ? part : (part?.name ?? "none"));

@@ -52,7 +52,9 @@ function readAddress() {
 }
 
 function address(name, params = {}) {
-  const given = Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const given = Object.entries(params).filter(
+    ([, value]) => value !== null && value !== undefined && value !== "",
+  );
   const query = new URLSearchParams(given).toString();
   return query ? `#/${name}?${query}` : `#/${name}`;
 }
@@ -75,7 +77,10 @@ function askForToken(message = null) {
   put(header, brand(), h("div.grow"), themeSwitch());
   put(nav);
   document.title = "Sign in – Tidings";
-  put(main, signIn(message, (token) => ((session.token = token), start())));
+  put(
+    main,
+    signIn(message, (token) => ((session.token = token), start())),
+  );
 }
 
 function signOut(message = null) {
@@ -92,7 +97,8 @@ async function show() {
   const { name, params } = readAddress();
   const allowed = VIEWS.filter((view) => view.roles.includes(me.role));
   const view = allowed.find((each) => each.name === name) ?? allowed[0];
-  const subscriber = me.subscriber ?? params.subscriber ?? session.subscriber ?? (name ? null : await anySubscriber());
+  const subscriber =
+    me.subscriber ?? params.subscriber ?? session.subscriber ?? (name ? null : await anySubscriber());
   if (me.role === "admin" && subscriber) session.subscriber = subscriber;
   drawFrame(allowed, view, subscriber);
   if (view === undefined) return put(main, h("p.notice", {}, "There is nothing to show to this token."));
@@ -114,7 +120,13 @@ function makeContext(view, params, subscriber, signal) {
   const full = (others) => ({ ...(me.role === "admin" && subscriber ? { subscriber } : {}), ...others });
   const link = (name, others = {}) => address(name, full(others));
   return {
-    api, me, params, subscriber, signal, link, announce,
+    api,
+    me,
+    params,
+    subscriber,
+    signal,
+    link,
+    announce,
     go(name, others = {}) {
       if (location.hash === link(name, others)) show();
       else location.hash = link(name, others);
@@ -123,7 +135,9 @@ function makeContext(view, params, subscriber, signal) {
       announce(text);
       put(toast, text).hidden = false;
       clearTimeout(toastTimer);
-      toastTimer = setTimeout(() => { toast.hidden = true; }, TOAST_MS);
+      toastTimer = setTimeout(() => {
+        toast.hidden = true;
+      }, TOAST_MS);
     },
     remember(changes) {
       Object.assign(state, changes);
@@ -137,7 +151,9 @@ function makeContext(view, params, subscriber, signal) {
 
 function announce(text) {
   announcer.textContent = "";
-  requestAnimationFrame(() => { announcer.textContent = text; });
+  requestAnimationFrame(() => {
+    announcer.textContent = text;
+  });
 }
 
 function drawFrame(views, current, subscriber) {
@@ -155,17 +171,26 @@ function drawFrame(views, current, subscriber) {
   put(
     nav,
     views.map((view) =>
-      h("a", {
-        href: address(view.name, me.role === "admin" && subscriber ? { subscriber } : {}),
-        "aria-current": view === current ? "page" : null,
-      }, icon(view.icon), h("span", {}, view.title)),
+      h(
+        "a",
+        {
+          href: address(view.name, me.role === "admin" && subscriber ? { subscriber } : {}),
+          "aria-current": view === current ? "page" : null,
+        },
+        icon(view.icon),
+        h("span", {}, view.title),
+      ),
     ),
   );
 }
 
 function brand() {
-  return h("a.brand", { href: "#/", "aria-label": "Tidings, start" },
-    h("img", { src: "/page/icon.svg", alt: "", width: 28, height: 28 }), h("span", {}, "Tidings"));
+  return h(
+    "a.brand",
+    { href: "#/", "aria-label": "Tidings, start" },
+    h("img", { src: "/page/icon.svg", alt: "", width: 28, height: 28 }),
+    h("span", {}, "Tidings"),
+  );
 }
 
 function icon(path) {
@@ -175,10 +200,20 @@ function icon(path) {
 function subscriberPicker(view, subscriber) {
   const names = h("datalist", { id: "subscribers" });
   const input = h("input.picker", {
-    "aria-label": "Subscriber", list: "subscribers", value: subscriber ?? "", placeholder: "Subscriber",
-    autocomplete: "off", spellcheck: "false",
-    onfocus: async () => put(names, (await subscribers()).map((name) => h("option", { value: name }))),
-    onchange: () => { if (input.value) location.hash = address(view.name, { subscriber: input.value }); },
+    "aria-label": "Subscriber",
+    list: "subscribers",
+    value: subscriber ?? "",
+    placeholder: "Subscriber",
+    autocomplete: "off",
+    spellcheck: "false",
+    onfocus: async () =>
+      put(
+        names,
+        (await subscribers()).map((name) => h("option", { value: name })),
+      ),
+    onchange: () => {
+      if (input.value) location.hash = address(view.name, { subscriber: input.value });
+    },
   });
   return h("div", {}, input, names);
 }
@@ -203,24 +238,50 @@ async function choose(view) {
     return problemNotice(error, show);
   }
   if (!names.length) {
-    return h("section.card.stack.empty", {}, h("h1", {}, "No subscribers yet"),
-      h("p", {}, "Add one with ", h("code", {}, "PUT /v1/subscribers/{id}"), ", or start with life in it: ",
-        h("code", {}, "tidings serve --demo"), "."),
-      h("p", {}, h("a", { href: "/docs" }, "The HTTP API")));
+    return h(
+      "section.card.stack.empty",
+      {},
+      h("h1", {}, "No subscribers yet"),
+      h(
+        "p",
+        {},
+        "Add one with ",
+        h("code", {}, "PUT /v1/subscribers/{id}"),
+        ", or start with life in it: ",
+        h("code", {}, "tidings serve --demo"),
+        ".",
+      ),
+      h("p", {}, h("a", { href: "/docs" }, "The HTTP API")),
+    );
   }
-  return h("section.stack", {}, h("h1", {}, view.title), h("p.muted", {}, "Whose?"),
-    h("ul.choices", {}, names.map((name) => h("li", {}, h("a.card", { href: address(view.name, { subscriber: name }) }, name)))));
+  return h(
+    "section.stack",
+    {},
+    h("h1", {}, view.title),
+    h("p.muted", {}, "Whose?"),
+    h(
+      "ul.choices",
+      {},
+      names.map((name) => h("li", {}, h("a.card", { href: address(view.name, { subscriber: name }) }, name))),
+    ),
+  );
 }
 
 function themeSwitch() {
-  const select = h("select", {
-    "aria-label": "Theme",
-    onchange: () => {
-      session.theme = select.value;
-      if (select.value === "auto") delete document.documentElement.dataset.theme;
-      else document.documentElement.dataset.theme = select.value;
+  const select = h(
+    "select",
+    {
+      "aria-label": "Theme",
+      onchange: () => {
+        session.theme = select.value;
+        if (select.value === "auto") delete document.documentElement.dataset.theme;
+        else document.documentElement.dataset.theme = select.value;
+      },
     },
-  }, Object.entries(THEMES).map(([value, text]) => h("option", { value, selected: session.theme === value }, text)));
+    Object.entries(THEMES).map(([value, text]) =>
+      h("option", { value, selected: session.theme === value }, text),
+    ),
+  );
   return select;
 }
 
@@ -231,14 +292,18 @@ function showError(error, retry) {
 function problemNotice(error, retry) {
   const isOffline = error instanceof TypeError;
   if (!(error instanceof Problem) && !isOffline) console.error(error);
-  return h("section.card.stack", { role: "alert" },
+  return h(
+    "section.card.stack",
+    { role: "alert" },
     h("h1", {}, isOffline ? "The service cannot be reached" : "That did not work"),
     h("p", {}, isOffline ? "It may be starting; try again." : error.message),
-    h("p", {}, h("button.button.primary", { onclick: retry }, "Try again")));
+    h("p", {}, h("button.button.primary", { onclick: retry }, "Try again")),
+  );
 }
 
-addEventListener("hashchange", () => {
-  if (location.hash === "#main") return main.focus();
-  show();
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address stays that of the view
+  main.focus();
 });
+addEventListener("hashchange", show);
 start();

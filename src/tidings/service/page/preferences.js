@@ -21,7 +21,9 @@ export function levelsOf(names, prefers) {
 
 /** Return the pairs [better, worse] of levels: each of a level over each of the next. */
 export function pairsOf(levels) {
-  return levels.slice(1).flatMap((lower, place) => levels[place].flatMap((better) => lower.map((worse) => [better, worse])));
+  return levels
+    .slice(1)
+    .flatMap((lower, place) => levels[place].flatMap((better) => lower.map((worse) => [better, worse])));
 }
 
 /** Return the preference that a level stands for, from 1 down to 1/n. */
@@ -39,6 +41,8 @@ export function joined(levels, name) {
   const place = levels.findIndex((level) => level.includes(name));
   const above = levels[place - 1];
   return levels
-    .map((level, at) => (at === place ? level.filter((each) => each !== name) : at === place - 1 ? [...above, name] : level))
+    .map((level, at) =>
+      at === place ? level.filter((each) => each !== name) : at === place - 1 ? [...above, name] : level,
+    )
     .filter((level) => level.length);
 }

@@ -22,7 +22,9 @@ export function titleOf({ event, content }) {
 export function titleLink(publication) {
   const address = webAddress(first(publication.content, LINKS));
   const title = titleOf(publication);
-  return address ? h("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, title) : title;
+  return address
+    ? h("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, title)
+    : title;
 }
 
 /** Return the summary, or the attributes in a line. */
@@ -40,7 +42,13 @@ export const hasPicture = ({ content }) => pictureAddress(content) !== null;
 export function pictureOf({ content }) {
   const address = session.pictures ? pictureAddress(content) : null;
   if (!address) return null;
-  const image = h("img.picture", { src: address, alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer" });
+  const image = h("img.picture", {
+    src: address,
+    alt: "",
+    loading: "lazy",
+    decoding: "async",
+    referrerpolicy: "no-referrer",
+  });
   image.addEventListener("error", () => image.remove());
   return image;
 }

@@ -21,14 +21,30 @@ function write(storage, key, value) {
 }
 
 export const session = {
-  get token() { return read("sessionStorage", "token"); },
-  set token(value) { write("sessionStorage", "token", value); },
+  get token() {
+    return read("sessionStorage", "token");
+  },
+  set token(value) {
+    write("sessionStorage", "token", value);
+  },
   /** The subscriber that an admin looked at last. */
-  get subscriber() { return read("sessionStorage", "subscriber"); },
-  set subscriber(value) { write("sessionStorage", "subscriber", value); },
-  get theme() { return read("localStorage", "theme") ?? "auto"; },
-  set theme(value) { write("localStorage", "theme", value); },
+  get subscriber() {
+    return read("sessionStorage", "subscriber");
+  },
+  set subscriber(value) {
+    write("sessionStorage", "subscriber", value);
+  },
+  get theme() {
+    return read("localStorage", "theme") ?? "auto";
+  },
+  set theme(value) {
+    write("localStorage", "theme", value);
+  },
   /** Whether pictures of publications are loaded, from wherever they are. */
-  get pictures() { return read("localStorage", "pictures") === "yes"; },
-  set pictures(value) { write("localStorage", "pictures", value ? "yes" : null); },
+  get pictures() {
+    return read("localStorage", "pictures") === "yes";
+  },
+  set pictures(value) {
+    write("localStorage", "pictures", value ? "yes" : null);
+  },
 };

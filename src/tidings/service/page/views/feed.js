@@ -24,13 +24,23 @@ export default {
 
   async show(context) {
     const shown = SHOWN.some(([name]) => name === context.params.show) ? context.params.show : "sent";
-    const tabs = h("div.segments", { role: "navigation", "aria-label": "What to show" }, SHOWN.map(([name, text]) =>
-      h("a", { href: context.link("feed", { show: name === "sent" ? null : name }), "aria-current": name === shown ? "page" : null }, text)));
+    const tabs = h(
+      "div.segments",
+      { role: "navigation", "aria-label": "What to show" },
+      SHOWN.map(([name, text]) =>
+        h(
+          "a",
+          {
+            href: context.link("feed", { show: name === "sent" ? null : name }),
+            "aria-current": name === shown ? "page" : null,
+          },
+          text,
+        ),
+      ),
+    );
     const tools = h("div.row");
     const body = shown === "sent" ? await sent(context, tools) : await decisions(context, shown, tools);
-    return h("section.stack.feed", {},
-      h("div.row.spread", {}, h("h1", {}, "My feed"), tools),
-      tabs, body);
+    return h("section.stack.feed", {}, h("div.row.spread", {}, h("h1", {}, "My feed"), tools), tabs, body);
   },
 };
 
@@ -42,21 +52,35 @@ async function sent(context, tools) {
   const state = { last: inbox.last, read: inbox.read, oldest: inbox.last + 1, most: 1 };
   const list = h("ol.items", { "aria-label": "Sent, newest first" });
   const older = h("button.button", { onclick: () => more(PAGE) }, "Show older");
-  const empty = h("div.card.stack.empty", {}, h("h2", {}, "Nothing yet"),
+  const empty = h(
+    "div.card.stack.empty",
+    {},
+    h("h2", {}, "Nothing yet"),
     h("p.muted", {}, "What fits your interests best comes here, live."),
-    h("p", {}, h("a", { href: context.link("interests") }, "My interests")));
-  const pill = h("button.button.primary.pill", { hidden: true, onclick: () => scrollTo({ top: 0, behavior: "smooth" }) });
+    h("p", {}, h("a", { href: context.link("interests") }, "My interests")),
+  );
+  const pill = h("button.button.primary.pill", {
+    hidden: true,
+    onclick: () => scrollTo({ top: 0, behavior: "smooth" }),
+  });
   let unseen = 0;
 
   function add(delivery, where) {
     if (delivery.rank > state.most) list.style.setProperty("--most", String((state.most = delivery.rank)));
-    list[where](item(context, delivery, { actions: readButton(delivery), unread: delivery.sequence > state.read }));
+    list[where](
+      item(context, delivery, { actions: readButton(delivery), unread: delivery.sequence > state.read }),
+    );
   }
 
   function readButton(delivery) {
-    return h("button.button.plain.mark", {
-      "aria-label": `Mark as read up to ${titleOf(delivery)}`, onclick: () => markRead(delivery.sequence),
-    }, "Mark read");
+    return h(
+      "button.button.plain.mark",
+      {
+        "aria-label": `Mark as read up to ${titleOf(delivery)}`,
+        onclick: () => markRead(delivery.sequence),
+      },
+      "Mark read",
+    );
   }
 
   async function more(wanted) {
@@ -79,17 +103,24 @@ async function sent(context, tools) {
   async function markRead(sequence) {
     const answer = await api.post(`${base}/read`, { sequence });
     state.read = answer.read;
-    for (const each of list.children) each.classList.toggle("unread", Number(each.dataset.sequence) > state.read);
+    for (const each of list.children)
+      each.classList.toggle("unread", Number(each.dataset.sequence) > state.read);
     drawTools();
     context.announce(answer.unread ? `${counted(answer.unread, "unread")}` : "All read");
   }
 
   function drawTools() {
     const unread = state.last - state.read;
-    put(tools,
-      h("span.chip", { class: unread > 0 ? "good" : "", "aria-live": "off" }, unread > 0 ? `${count(unread)} unread` : "All read"),
+    put(
+      tools,
+      h(
+        "span.chip",
+        { class: unread > 0 ? "good" : "", "aria-live": "off" },
+        unread > 0 ? `${count(unread)} unread` : "All read",
+      ),
       unread > 0 && h("button.button", { onclick: () => markRead(state.last) }, "Mark all as read"),
-      picturesSwitch(list));
+      picturesSwitch(list),
+    );
   }
 
   function arrive(delivery) {
@@ -107,13 +138,18 @@ async function sent(context, tools) {
     }
   }
 
-  addEventListener("scroll", () => {
-    if (scrollY < 100 && unseen) [unseen, pill.hidden] = [0, true];
-  }, { passive: true, signal });
+  addEventListener(
+    "scroll",
+    () => {
+      if (scrollY < 100 && unseen) [unseen, pill.hidden] = [0, true];
+    },
+    { passive: true, signal },
+  );
   await more(Math.min(MOST, Number(params.count) || PAGE));
   drawTools();
   api.follow(`${base}/stream`, state.last, {
-    signal, onEvent: arrive,
+    signal,
+    onEvent: arrive,
     onState: (word) => context.status(word === "live" ? "Live" : "Connecting again", word),
   });
   return h("div.stack", {}, pill, empty, list, h("p.row.center", {}, older));
@@ -121,8 +157,12 @@ async function sent(context, tools) {
 
 function picturesSwitch(list) {
   const box = h("input", {
-    type: "checkbox", checked: session.pictures,
-    onchange: () => { session.pictures = box.checked; dispatchEvent(new HashChangeEvent("hashchange")); },
+    type: "checkbox",
+    checked: session.pictures,
+    onchange: () => {
+      session.pictures = box.checked;
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    },
   });
   const any = () => [...list.children].some((each) => each.hasAttribute("data-picture"));
   return any() && h("label.check", { title: "They are loaded from the publishers' sites" }, box, "Pictures");
@@ -146,14 +186,32 @@ async function decisions(context, show, tools) {
   put(tools, h("button.button", { onclick: () => context.go("feed", { show }) }, "Refresh"));
   const { publications } = await more();
   if (!list.childElementCount) {
-    return h("div.card.stack.empty", {}, h("h2", {}, publications ? "Nothing was kept from you" : "Nothing was published yet"),
-      h("p.muted", {}, show === "unsent" ? "Everything that fits your interests was sent." : "Every recent publication fits one of your interests."));
+    return h(
+      "div.card.stack.empty",
+      {},
+      h("h2", {}, publications ? "Nothing was kept from you" : "Nothing was published yet"),
+      h(
+        "p.muted",
+        {},
+        show === "unsent"
+          ? "Everything that fits your interests was sent."
+          : "Every recent publication fits one of your interests.",
+      ),
+    );
   }
-  return h("div.stack", {},
-    h("p.muted", {}, show === "unsent"
-      ? `What fits your interests and was not sent, of the last ${counted(publications, "publication")}.`
-      : `What none of your interests matches, of the last ${counted(publications, "publication")}.`),
-    list, h("p.row.center", {}, older));
+  return h(
+    "div.stack",
+    {},
+    h(
+      "p.muted",
+      {},
+      show === "unsent"
+        ? `What fits your interests and was not sent, of the last ${counted(publications, "publication")}.`
+        : `What none of your interests matches, of the last ${counted(publications, "publication")}.`,
+    ),
+    list,
+    h("p.row.center", {}, older),
+  );
 }
 
 /** Return a publication with its rank, its interests, and a button that tells why. */
@@ -161,9 +219,15 @@ function item(context, publication, { outcome = false, unread = false, actions =
   const time = publication.delivered_at ?? publication.published_at;
   const summary = summaryOf(publication);
   const panel = h("div.panel", { hidden: true });
-  const button = h("button.button.plain", {
-    "aria-expanded": "false", "aria-label": `Why: ${titleOf(publication)}`, onclick: () => toggle(),
-  }, outcome ? "Why not?" : "Why?");
+  const button = h(
+    "button.button.plain",
+    {
+      "aria-expanded": "false",
+      "aria-label": `Why: ${titleOf(publication)}`,
+      onclick: () => toggle(),
+    },
+    outcome ? "Why not?" : "Why?",
+  );
 
   async function toggle() {
     const opens = panel.hidden;
@@ -181,22 +245,45 @@ function item(context, publication, { outcome = false, unread = false, actions =
 
   if (context.params.why === publication.event) toggle();
   const shown = publication.rank === null ? null : rank(publication.rank);
-  return h("li.item.card", {
-    class: unread ? "unread" : "", "data-sequence": publication.sequence ?? null, "data-event": publication.event,
-    "data-picture": hasPicture(publication),
-  },
+  return h(
+    "li.item.card",
+    {
+      class: unread ? "unread" : "",
+      "data-sequence": publication.sequence ?? null,
+      "data-event": publication.event,
+      "data-picture": hasPicture(publication),
+    },
     pictureOf(publication),
-    h("div.body", {},
+    h(
+      "div.body",
+      {},
       h("h2", {}, unread && h("span.hidden", {}, "Unread: "), titleLink(publication)),
       summary && h("p.summary", {}, summary),
-      h("div.row.facts", {},
+      h(
+        "div.row.facts",
+        {},
         outcome && outcomeChip(publication.outcome),
-        publication.matched.map((name) => h("a.chip", { href: context.link("interests", { edit: name }), title: "The interest that matches" }, name)),
+        publication.matched.map((name) =>
+          h(
+            "a.chip",
+            { href: context.link("interests", { edit: name }), title: "The interest that matches" },
+            name,
+          ),
+        ),
         h("time.muted.small", { datetime: time, title: fullTime(time) }, moment(time)),
         publication.until && h("span.small", {}, `until ${moment(publication.until)}`),
-        h("span.grow"), actions, button)),
-    shown && h("div.rank", { title: `Rank ${publication.rank}` },
-      h("span.figure", {}, h("span.hidden", {}, "Rank "), shown),
-      h("span.bar", { class: outcome ? "quiet" : "", style: { "--rank": publication.rank } })),
-    panel);
+        h("span.grow"),
+        actions,
+        button,
+      ),
+    ),
+    shown &&
+      h(
+        "div.rank",
+        { title: `Rank ${publication.rank}` },
+        h("span.figure", {}, h("span.hidden", {}, "Rank "), shown),
+        h("span.bar", { class: outcome ? "quiet" : "", style: { "--rank": publication.rank } }),
+      ),
+    panel,
+  );
 }

@@ -24,25 +24,47 @@ export default {
     ]);
     const edited = page.items.find((item) => item.id === params.edit);
     const isNew = params.new === "1";
-    return h("section.stack", {},
-      h("div.row.spread", {}, h("h1", {}, "My interests"),
-        h("a.button.primary", { href: context.link("interests", { new: "1" }) }, "New interest")),
-      h("div.interests", { class: edited || isNew ? "editing" : "" },
+    return h(
+      "section.stack",
+      {},
+      h(
+        "div.row.spread",
+        {},
+        h("h1", {}, "My interests"),
+        h("a.button.primary", { href: context.link("interests", { new: "1" }) }, "New interest"),
+      ),
+      h(
+        "div.interests",
+        { class: edited || isNew ? "editing" : "" },
         interestList(context, person, page.items, edited),
-        (edited || isNew) && editor(context, edited ?? null, page.items)));
+        (edited || isNew) && editor(context, edited ?? null, page.items),
+      ),
+    );
   },
 };
 
 /** Return the list of interests with the preferences between them. */
 function interestList(context, person, items, edited) {
   if (!items.length) {
-    return h("div.card.stack.empty", {}, h("h2", {}, "No interests yet"),
-      h("p.muted", {}, "An interest is a condition: what fits it may come to your feed."));
+    return h(
+      "div.card.stack.empty",
+      {},
+      h("h2", {}, "No interests yet"),
+      h("p.muted", {}, "An interest is a condition: what fits it may come to your feed."),
+    );
   }
   const scorer = person.policy?.scorer?.name ?? "preference";
   if (["relaxed", "graph"].includes(scorer)) {
-    return h("div.stack", {}, h("p.muted.small", {}, "Ranks come from the weights of the predicates."),
-      h("ol.stack.tight", {}, items.map((item) => row(context, item, edited))));
+    return h(
+      "div.stack",
+      {},
+      h("p.muted.small", {}, "Ranks come from the weights of the predicates."),
+      h(
+        "ol.stack.tight",
+        {},
+        items.map((item) => row(context, item, edited)),
+      ),
+    );
   }
   return preferences(context, person, items, edited, scorer === "exact" ? "score" : "prefrank");
 }
@@ -57,14 +79,22 @@ function preferences(context, person, items, edited, field) {
     changed: false,
     focus: null,
   };
-  const prefrank = (name) => prefrankOf(state.levels.findIndex((level) => level.includes(name)), state.levels.length);
-  names.forEach((name) => state.numbers.set(name, byId.get(name)[field] ?? (field === "score" ? 1 : prefrank(name))));
+  const prefrank = (name) =>
+    prefrankOf(
+      state.levels.findIndex((level) => level.includes(name)),
+      state.levels.length,
+    );
+  names.forEach((name) =>
+    state.numbers.set(name, byId.get(name)[field] ?? (field === "score" ? 1 : prefrank(name))),
+  );
   const root = h("div.stack");
 
   function change(levels, name) {
     Object.assign(state, { levels, changed: true, focus: name });
     draw();
-    context.announce(`${name} is at level ${state.levels.findIndex((level) => level.includes(name)) + 1} of ${state.levels.length}`);
+    context.announce(
+      `${name} is at level ${state.levels.findIndex((level) => level.includes(name)) + 1} of ${state.levels.length}`,
+    );
   }
 
   function setMode(mode) {
@@ -88,26 +118,46 @@ function preferences(context, person, items, edited, field) {
   }
 
   const problem = h("p.notice.bad", { role: "alert", hidden: true });
-  const unsaved = h("div.row.save", { role: "region", "aria-label": "Unsaved preferences" },
-    h("span.small", {}, "Not saved yet"), h("span.grow"),
+  const unsaved = h(
+    "div.row.save",
+    { role: "region", "aria-label": "Unsaved preferences" },
+    h("span.small", {}, "Not saved yet"),
+    h("span.grow"),
     h("button.button", { onclick: () => context.go("interests", context.params) }, "Undo"),
-    h("button.button.primary", { onclick: (event) => save(event.currentTarget) }, "Save preferences"));
+    h("button.button.primary", { onclick: (event) => save(event.currentTarget) }, "Save preferences"),
+  );
 
   function draw() {
-    const ordered = state.mode === "order" ? state.levels.flat() : [...names].sort((a, b) => state.numbers.get(b) - state.numbers.get(a));
-    const rows = state.mode === "order"
-      ? state.levels.map((level, place) => h("li", {}, h("ol.level", { "aria-label": `Level ${place + 1}` }, level.map((name) => orderRow(name, place)))))
-      : ordered.map((name) => numberRow(name));
-    put(root,
-      items.length > 1 || field === "score" ? h("div.row.spread", {},
-        field === "prefrank" && h("div.segments", { role: "group", "aria-label": "How preferences are given" },
-          ["order", "numbers"].map((mode) => h("button", { "aria-pressed": String(mode === state.mode), onclick: () => setMode(mode) }, mode === "order" ? "By order" : "By numbers"))),
-        h("p.muted.small", {}, state.mode === "order" ? "Drag what you like better above the rest." : field === "score" ? "The score of what matches." : "From 0 to 1.")) : null,
+    const rows = state.mode === "order" ? state.levels.map(levelRow) : byPreference().map(numberRow);
+    put(
+      root,
+      (items.length > 1 || field === "score") &&
+        h("div.row.spread", {}, field === "prefrank" && modes(), h("p.muted.small", {}, hint())),
       h("ol.stack.tight.preferences", {}, rows),
       problem,
-      unsaved);
+      unsaved,
+    );
     unsaved.hidden = !state.changed;
     if (state.focus) root.querySelector(`[data-name="${CSS.escape(state.focus)}"] .up`)?.focus();
+  }
+
+  function modes() {
+    const button = (mode, text) =>
+      h("button", { "aria-pressed": String(mode === state.mode), onclick: () => setMode(mode) }, text);
+    const group = { role: "group", "aria-label": "How preferences are given" };
+    return h("div.segments", group, button("order", "By order"), button("numbers", "By numbers"));
+  }
+
+  function hint() {
+    if (state.mode === "order") return "Drag what you like better above the rest.";
+    return field === "score" ? "The score of what matches." : "From 0 to 1.";
+  }
+
+  const byPreference = () => [...names].sort((a, b) => state.numbers.get(b) - state.numbers.get(a));
+
+  function levelRow(level, place) {
+    const rows = level.map((name) => orderRow(name, place));
+    return h("li", {}, h("ol.level", { "aria-label": `Level ${place + 1}` }, rows));
   }
 
   function orderRow(name, place) {
@@ -117,12 +167,44 @@ function preferences(context, person, items, edited, field) {
     const last = place === state.levels.length - 1 && alone;
     // Without the name, the levels after its own move up if it stood alone.
     const handle = h("span.handle", { "aria-hidden": "true", title: "Drag" }, "⠿");
-    const element = row(context, byId.get(name), edited, handle,
-      h("span.row.tools", {},
-        h("button.button.plain.up", { "aria-label": `Prefer ${name} more`, disabled: first, onclick: () => change(moved(state.levels, name, alone ? place - 1 : place), name) }, "↑"),
-        h("button.button.plain", { "aria-label": `Prefer ${name} less`, disabled: last, onclick: () => change(moved(state.levels, name, alone ? place + 2 : place + 1), name) }, "↓"),
-        h("button.button.plain", { "aria-label": `Prefer ${name} as much as what is above`, disabled: place === 0, onclick: () => change(joined(state.levels, name), name) }, "=")),
-      meter(prefrankOf(place, state.levels.length)));
+    const element = row(
+      context,
+      byId.get(name),
+      edited,
+      handle,
+      h(
+        "span.row.tools",
+        {},
+        h(
+          "button.button.plain.up",
+          {
+            "aria-label": `Prefer ${name} more`,
+            disabled: first,
+            onclick: () => change(moved(state.levels, name, alone ? place - 1 : place), name),
+          },
+          "↑",
+        ),
+        h(
+          "button.button.plain",
+          {
+            "aria-label": `Prefer ${name} less`,
+            disabled: last,
+            onclick: () => change(moved(state.levels, name, alone ? place + 2 : place + 1), name),
+          },
+          "↓",
+        ),
+        h(
+          "button.button.plain",
+          {
+            "aria-label": `Prefer ${name} as much as what is above`,
+            disabled: place === 0,
+            onclick: () => change(joined(state.levels, name), name),
+          },
+          "=",
+        ),
+      ),
+      meter(prefrankOf(place, state.levels.length)),
+    );
     element.draggable = true;
     element.addEventListener("dragstart", (event) => {
       event.dataTransfer.setData("text/x-tidings-interest", name);
@@ -140,7 +222,8 @@ function preferences(context, person, items, edited, field) {
     element.addEventListener("drop", (event) => {
       event.preventDefault();
       const moving = event.dataTransfer.getData("text/x-tidings-interest");
-      if (byId.has(moving) && moving !== name) change(moved(state.levels, moving, place + (isLower(event, element) ? 1 : 0)), moving);
+      if (byId.has(moving) && moving !== name)
+        change(moved(state.levels, moving, place + (isLower(event, element) ? 1 : 0)), moving);
     });
     return element;
   }
@@ -148,13 +231,27 @@ function preferences(context, person, items, edited, field) {
   function numberRow(name) {
     const value = state.numbers.get(name);
     const input = h("input", {
-      type: "number", min: 0, max: field === "score" ? null : 1, step: field === "score" ? "any" : 0.01, value: String(Number(value.toFixed(4))),
+      type: "number",
+      min: 0,
+      max: field === "score" ? null : 1,
+      step: field === "score" ? "any" : 0.01,
+      value: String(Number(value.toFixed(4))),
       "aria-label": `Preference of ${name}`,
     });
-    const slider = field === "prefrank" && h("input", {
-      type: "range", min: 0, max: 1, step: 0.05, value: String(value), "aria-label": `Preference of ${name}, as a slider`,
-      oninput: () => { input.value = slider.value; set(Number(slider.value)); },
-    });
+    const slider =
+      field === "prefrank" &&
+      h("input", {
+        type: "range",
+        min: 0,
+        max: 1,
+        step: 0.05,
+        value: String(value),
+        "aria-label": `Preference of ${name}, as a slider`,
+        oninput: () => {
+          input.value = slider.value;
+          set(Number(slider.value));
+        },
+      });
     const set = (number) => {
       state.numbers.set(name, number);
       state.changed = true;
@@ -200,16 +297,38 @@ async function savePreferences({ api, subscriber }, person, items, state, field)
 }
 
 function row(context, item, edited, ...more) {
-  return h("li.interest.card", { "data-name": item.id, class: item === edited ? "current" : "" },
+  return h(
+    "li.interest.card",
+    { "data-name": item.id, class: item === edited ? "current" : "" },
     more[0],
-    h("div.body", {},
-      h("a.name", { href: context.link("interests", { edit: item.id }), "aria-current": item === edited ? "true" : null }, item.id),
-      h("code.where", {}, item.where ?? item.any.map(([where, weight]) => `${where} (${rank(weight)})`).join(", "))),
-    more.slice(1));
+    h(
+      "div.body",
+      {},
+      h(
+        "a.name",
+        {
+          href: context.link("interests", { edit: item.id }),
+          "aria-current": item === edited ? "true" : null,
+        },
+        item.id,
+      ),
+      h(
+        "code.where",
+        {},
+        item.where ?? item.any.map(([where, weight]) => `${where} (${rank(weight)})`).join(", "),
+      ),
+    ),
+    more.slice(1),
+  );
 }
 
 function meter(value) {
-  return h("span.meter", { title: `Preference ${rank(value)}` }, h("span.figure.small", {}, rank(value)), h("span.bar", { style: { "--share": value } }));
+  return h(
+    "span.meter",
+    { title: `Preference ${rank(value)}` },
+    h("span.figure.small", {}, rank(value)),
+    h("span.bar", { style: { "--share": value } }),
+  );
 }
 
 /** Return the editor of an interest, or of a new one. */
@@ -217,12 +336,31 @@ function editor(context, item, items) {
   const { api, subscriber, params } = context;
   const isNew = item === null;
   const prefix = context.me.role === "subscriber" ? `${subscriber}:` : "";
-  const name = h("input", { id: "name", value: params.name ?? "", placeholder: "films", autocomplete: "off", spellcheck: "false", required: true });
+  const name = h("input", {
+    id: "name",
+    value: params.name ?? "",
+    placeholder: "films",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+  });
   const problem = h("p.notice.bad", { role: "alert", hidden: true });
   const saveButton = h("button.button.primary", {}, isNew ? "Add interest" : "Save");
-  const condition = item?.any ? null : conditionEditor(context, params.draft ?? item?.where ?? "", (text) =>
-    context.remember({ draft: text === (item?.where ?? "") ? null : text }));
-  const weights = item?.any?.map(([where, weight]) => [where, h("input", { type: "number", min: 0, step: "any", value: String(weight), "aria-label": `Weight of ${where}` })]);
+  const condition = item?.any
+    ? null
+    : conditionEditor(context, params.draft ?? item?.where ?? "", (text) =>
+        context.remember({ draft: text === (item?.where ?? "") ? null : text }),
+      );
+  const weights = item?.any?.map(([where, weight]) => [
+    where,
+    h("input", {
+      type: "number",
+      min: 0,
+      step: "any",
+      value: String(weight),
+      "aria-label": `Weight of ${where}`,
+    }),
+  ]);
 
   async function save(event) {
     event.preventDefault();
@@ -230,10 +368,16 @@ function editor(context, item, items) {
     const id = isNew ? `${prefix}${name.value.trim()}` : item.id;
     if (isNew && items.some((each) => each.id === id)) return fail(`There is an interest ${id} already.`);
     const { where, any, ...rest } = item ?? { subscriber };
-    const form = condition ? { ...rest, where: condition.text() } : { ...rest, any: weights.map(([text, input]) => [text, Number(input.value)]) };
+    const form = condition
+      ? { ...rest, where: condition.text() }
+      : { ...rest, any: weights.map(([text, input]) => [text, Number(input.value)]) };
     saveButton.disabled = true;
     try {
-      await api.call("PUT", path`/v1/subscriptions/${id}`, { body: form, parameters: { wait: "applied" }, headers: isNew ? { "If-None-Match": "*" } : {} });
+      await api.call("PUT", path`/v1/subscriptions/${id}`, {
+        body: form,
+        parameters: { wait: "applied" },
+        headers: isNew ? { "If-None-Match": "*" } : {},
+      });
       context.notify(`${id} saved`);
       context.remember({ draft: null });
       context.go("interests", { edit: id });
@@ -262,11 +406,30 @@ function editor(context, item, items) {
     }
   }
 
-  return h("form.card.stack.edit", { onsubmit: save, "aria-label": isNew ? "New interest" : `Edit ${item.id}` },
-    h("div.row.spread", {}, h("h2", {}, isNew ? "New interest" : item.id),
-      h("a.button.plain", { href: context.link("interests"), "aria-label": "Close the editor" }, "Close")),
-    isNew && h("div.stack.tight", {}, h("label.field", { for: "name" }, "Name"), h("div.row", {}, prefix && h("span.muted", {}, prefix), name)),
-    condition ? condition.element : h("ul.stack.tight", {}, weights.map(([where, input]) => h("li.row", {}, h("code.grow", {}, where), input))),
+  return h(
+    "form.card.stack.edit",
+    { onsubmit: save, "aria-label": isNew ? "New interest" : `Edit ${item.id}` },
+    h(
+      "div.row.spread",
+      {},
+      h("h2", {}, isNew ? "New interest" : item.id),
+      h("a.button.plain", { href: context.link("interests"), "aria-label": "Close the editor" }, "Close"),
+    ),
+    isNew &&
+      h(
+        "div.stack.tight",
+        {},
+        h("label.field", { for: "name" }, "Name"),
+        h("div.row", {}, prefix && h("span.muted", {}, prefix), name),
+      ),
+    condition
+      ? condition.element
+      : h(
+          "ul.stack.tight",
+          {},
+          weights.map(([where, input]) => h("li.row", {}, h("code.grow", {}, where), input)),
+        ),
     problem,
-    h("div.row", {}, saveButton, !isNew && removal));
+    h("div.row", {}, saveButton, !isNew && removal),
+  );
 }
