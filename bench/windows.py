@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import pages
 from pages import machine, opening, publish, table
-from timing import timed
+from timing import WALL, Clock, timed
 
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
@@ -195,8 +195,8 @@ def million(subscribers: int) -> dict[str, Any]:
 class TableStream:
     """An event for all subscribers at each step, as arrays."""
 
-    def __init__(self, name: str, subscribers: int) -> None:
-        self.feeds, self.size = TableFeeds(), subscribers
+    def __init__(self, name: str, subscribers: int, clock: Clock = WALL) -> None:
+        self.feeds, self.size, self.clock = TableFeeds(), subscribers, clock
         enrol(self.feeds, name, subscribers)
         self.chance, self.at = np.random.default_rng(7), 0
         self.subscription = self.feeds.subscription("s")
@@ -212,7 +212,9 @@ class TableStream:
             np.full(self.size, self.subscription, np.int32),
         )
         slots, sequences = np.array([self.feeds.slot(event(self.at))]), np.array([self.at])
-        found, seconds = timed(lambda: self.feeds.offer_matches(matches, slots, sequences))
+        found, seconds = timed(
+            lambda: self.feeds.offer_matches(matches, slots, sequences), self.clock
+        )
         self.feeds.advance(Moment(self.at * 1_000_000, self.at))
         self.feeds.take_verdicts()  # as an engine does, or those of rules would pile up
         self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)

@@ -69,6 +69,7 @@ from tidings.feed.columnar.rules.kernels.rings import (
 from tidings.feed.columnar.rules.kernels.spans import is_known, span_at
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
+# Turns ahead for which lines are requested, and then what the lines point to.
 NEAR_AHEAD: Final = 6
 FAR_AHEAD: Final = 12
 
@@ -164,6 +165,7 @@ def pass_on(
         if not passes:
             return
     emit(arrays, output, row, order, cell)
+    # What is dropped by a pause, behind the rules, was not got.
     if not arrays.paused[row]:
         for each in range(len(kinds)):
             if kinds[each] == DIFFERENT:
@@ -203,6 +205,7 @@ def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order:
     count, pool, chain = arrays.counts, arrays.held, arrays.chain
     line, kind = row * len(arrays.codes.kind) + place, arrays.codes.kind[place]
     end, held = arrays.span[line, END], count[line, HELD] + 0
+    # The caller puts the chosen ones first, and says how many in SIZE.
     if kind == QUIET and not chain.best_only and count[line, SIZE] == 0:
         return stop(output, CHOICE, place, 0)
     if kind != OWED and not periods_known(arrays, output, row, place + 1, end):
@@ -213,6 +216,7 @@ def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order:
         held = min(chain.k, held) if chain.best_only else count[line, SIZE] - 1
         drop_behind(arrays, output, row, place, held, end)
         count[line, SIZE] = 0
+    # A later rule may take a slab meanwhile, which moves none: the cells stay where they are.
     for nth in range(held):
         cell = arrays.span[line, SLAB] + nth
         if kind == OWED:
@@ -246,6 +250,7 @@ def take_pick(
 ) -> bool:
     """Release what is due by the time of a pick, and pass the pick on; return False to stop."""
     pool, kinds, at = arrays.held, arrays.codes.kind, picks.columns[pick, deliveries.DECIDED]
+    # Whatever stops the kernel comes before the first change: the pick is taken again from here.
     if not release_until(arrays, output, row, order, at):
         return False
     if not periods_known(arrays, output, row, 0, at):

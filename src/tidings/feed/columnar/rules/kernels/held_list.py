@@ -36,6 +36,7 @@ def reserve_cells(arrays: RuleArrays, line: int, more: int) -> bool:
     target = take_slab(pool.slabs, pool.value, larger)
     if target < 0:
         return False
+    # Both slabs are in use until the copy is made: the release writes to the first cell.
     for i in range(count[line, HELD]):
         copy_cell(pool, target + i, span[line, SLAB] + i)
     release_slab(pool.slabs, pool.value, span[line, SLAB], size_class)
@@ -95,6 +96,7 @@ def insert_cell(arrays: RuleArrays, line: int, position: int, source: int, value
         copy_cell(pool, start + i, start + i - 1)
     copy_cell(pool, start + position, source)
     pool.value[start + position] = value
+    # The list is sorted, but other rules, and diversifiers, take its events as they came.
     pool.arrivals[0] += 1
     pool.cell[start + position, ARRIVAL] = pool.arrivals[0]
     arrays.counts[line, HELD] += 1

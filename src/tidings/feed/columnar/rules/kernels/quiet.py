@@ -48,6 +48,7 @@ def offer_quiet(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
     if nth < 0 or pool.rank[cell] >= arrays.codes.urgent[place]:
         return True
     key = order_key(chain.decay, pool.score[cell], arrays.events.us[slot])
+    # A diversifier chooses among all of them in the end, so those come as they came.
     position = arrays.counts[line, HELD] + 0
     if chain.best_only:
         position = list_position(arrays, line, key, slot)
@@ -55,6 +56,7 @@ def offer_quiet(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
     arrays.span[line, END] = arrays.spans.end[nth]
     index = judge(arrays, output, row, place, cell, QUIET_HOURS)
     output.verdicts[index, UNTIL] = arrays.spans.end[nth]
+    # By key alone, the order never changes again: what is behind the k best cannot be delivered.
     if chain.best_only and arrays.counts[line, HELD] > 2 * chain.k:
         drop_behind(arrays, output, row, place, chain.k, at)
     return False

@@ -45,6 +45,7 @@ def enter_period(arrays: RuleArrays, line: int, place: int, us: int) -> None:
     else:
         nth = last_span(arrays.spans, place, us)
         start, end = arrays.spans.start[nth], arrays.spans.end[nth]
+    # Only the period just before says what to expect; after a gap, as in the first, nothing does.
     count[line, BEFORE] = count[line, CHOSEN] if start == before else 0
     span[line, START], span[line, END] = start, end
     count[line, PASSED], count[line, CHOSEN] = 0, 0
@@ -80,6 +81,7 @@ def better_ones(arrays: RuleArrays, line: int, cell: int, left: int) -> BetterOn
         start, end = span[line, START], span[line, END]
         share_left = (end - arrays.held.cell[cell, AT]) / (end - start)
         expected = count[line, BEFORE] * share_left
+        # Most events of a quiet day stop here, and their up to 200 ranks are not read.
         if rounded(held + expected) >= left:
             share_above = count_ranks_above(arrays, line, rank) / count[line, SIZE]
             expected = count[line, BEFORE] * share_left * share_above
@@ -117,11 +119,12 @@ def offer_quota(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
         passes = rounded(above.held + above.expected) < left
     if passes:
         count[line, PASSED] += 1
+        # No more is held than could still pass.
         if count[line, HELD] > left - 1:
             drop_worst(arrays, output, row, place, cell, left - 1)
         return True
     position = list_position(arrays, line, rank, slot)
-    if position >= left:
+    if position >= left:  # as many better ones are held as are left: it can never pass
         index = judge(arrays, output, row, place, cell, OUTRANKED)
         output.verdicts[index, LEFT] = left
         return False
@@ -138,6 +141,7 @@ def offer_quota(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
 @inlined
 def count_choice(arrays: RuleArrays, line: int, place: int, cell: int) -> None:
     """Count a choice of the window, and remember its rank; there must be room."""
+    # Called after the decision, which reads the ranks before this one; also for what was dropped.
     enter_period(arrays, line, place, arrays.held.cell[cell, AT])
     arrays.counts[line, CHOSEN] += 1
     push_rank(arrays, line, arrays.held.rank[cell])

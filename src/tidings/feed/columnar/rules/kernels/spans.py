@@ -43,6 +43,7 @@ def span_at(spans: CalendarSpans, place: int, us: int) -> int:
             if following < spans.first[place + 1]:
                 high = min(high, spans.start[following])
             nth = -1
+        # Never beyond what is known: a question from outside has to reach the caller.
         latest[place, LATEST_SPAN] = nth
         latest[place, LATEST_LOW], latest[place, LATEST_HIGH] = low, high
     return latest[place, LATEST_SPAN]

@@ -42,6 +42,7 @@ def release_rules(arrays: RuleArrays, row: int) -> None:
             release_slab(arrays.got.slabs, arrays.got.slot, start, size_class)
         else:
             release_slab(arrays.ranks.slabs, arrays.ranks.rank, start, size_class)
+        # As a row that was just added: no period has begun, and none of the slabs is left.
         count[line, :] = 0
         span[line, :] = 0
         count[line, SLAB_CLASS] = count[line, RING_CLASS] = -1
@@ -69,7 +70,7 @@ def copy_held_sets(arrays: RuleArrays, old: Int32s, new: Int32s, used: int) -> i
         start = arrays.span[line, SLAB]
         for cell in range(start, start + arrays.counts[line, HELD]):
             handle = arrays.held.cell[cell, HANDLE]
-            if handle < -1:
+            if handle < -1:  # a set; others are a single subscription, or none
                 arrays.held.cell[cell, HANDLE] = ~used
                 used = copy_set(old, new, handle, used)
     return used

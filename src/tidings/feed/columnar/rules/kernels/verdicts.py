@@ -25,6 +25,7 @@ def judge(
     arrays: RuleArrays, output: RuleOutput, row: int, place: int, cell: int, reason: int
 ) -> int:
     """Write the verdict on the event of a cell, at the time of the cell; return its index."""
+    # Rows are not cleared between runs, so each column is written; callers fill in what they know.
     verdicts, index = output.verdicts, output.progress[VERDICTS]
     verdicts[index, VERDICT_ROW], verdicts[index, VERDICT_PLACE] = row, place
     verdicts[index, REASON] = reason

@@ -1,0 +1,62 @@
+"""Kill -9 of the pipeline of a service on Spark: what is accepted is delivered once, rules and all.
+
+Each kill takes the driver, its Java and their workers at once. TIDINGS_KILLS=50 kills more often.
+"""
+
+import random
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.kill.process import KILLS, environ, kill, processes
+from tests.kill.test_service import PEOPLE, WISHES, events, has_received, notified, undisturbed
+from tests.service.running import eventually
+
+from tidings.store import NewPublication, open_store
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill]
+BATCH = 40
+
+
+class SparkPipeline:
+    """`tidings serve --only pipeline --engine spark`, in a session of its own."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        command = [sys.executable, "-m", "tidings.app.cli", "serve", address]
+        command += ["--only", "pipeline", "--engine", "spark"]
+        with (folder / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                command, stderr=log, env=environ(folder / "pycache"), start_new_session=True
+            )
+
+    def kill(self) -> None:
+        kill(processes(self._process.pid))
+        self._process.wait(30)
+        eventually(lambda: not processes(self._process.pid))
+
+
+def test_kills_of_the_pipeline_on_spark_change_nothing(tmp_path: Path) -> None:
+    kills, chance, address = KILLS or 1, random.Random(9), str(tmp_path / "tidings.db")
+    published = events(BATCH * (2 * kills + 1))
+    expected = undisturbed(published)
+    with open_store(address) as store:
+        store.catalogue.load([*PEOPLE, *WISHES])
+        for nth in range(kills + 1):
+            pipeline = SparkPipeline(address, tmp_path)
+            first = 2 * BATCH * nth
+            for batch in (published[first : first + BATCH], published[first + BATCH :][:BATCH]):
+                if batch:
+                    store.publications.accept([NewPublication(event) for event in batch], 0)
+            # It has begun: the rest of what waits, or a part of it, is under way.
+            eventually(lambda last=first + 1: store.log.last().upto >= last, patience_s=600)
+            time.sleep(chance.uniform(0, 0.5))
+            if nth < kills:
+                pipeline.kill()
+        for name, own in expected.items():
+            eventually(partial(has_received, store, name, len(own)), patience_s=600)
+        eventually(lambda: store.log.last().upto == len(published), patience_s=600)
+        pipeline.kill()
+        assert notified(store) == expected
