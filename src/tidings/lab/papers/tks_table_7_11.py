@@ -176,6 +176,6 @@ EXPERIMENT: Final = Experiment(
     ("Table 7.11",),
     run,
     paper_parameters=DiversityParameters(),
-    laptop=DiversityParameters(ks=(10, 50, 250, 500), windows_per_view=2, products_per_view=2_000),
+    laptop=DiversityParameters(ks=(10, 50, 250, 500), windows_per_view=4, products_per_view=2_000),
     quick=DiversityParameters(ks=(5, 20), windows_per_view=1, products_per_view=60),
 )
