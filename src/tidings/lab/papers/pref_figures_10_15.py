@@ -448,5 +448,5 @@ EXPERIMENT: Final = Experiment(
     run,
     paper_parameters=StreamParameters(),
     laptop=StreamParameters(),
-    quick=StreamParameters(published=120, matching=56, lengths=(20, 40), ks=(2, 4)),
+    quick=StreamParameters(80, 37, subscriptions=8, lengths=(20, 40), ks=(2, 4)),
 )
