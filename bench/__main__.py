@@ -21,6 +21,7 @@ BENCHES = {
     "predicates": "indexes over whole conditions",
     "fanout": "every subscriber's rank of an event",
     "publish": "events through the engine, as objects and as columns",
+    "target": "the k best subscriptions through the engine, next to the indexes alone",
     "defaults": "the default engine next to every explicit choice of index and feeds",
     "quota": "a quota by rank, first come and hindsight; the cost of rules",
     "windows": "windows of many subscribers, in arrays and as objects",

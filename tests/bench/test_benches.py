@@ -136,6 +136,11 @@ def test_events_pass_the_engine_alike_by_all_ways(bench: Bench) -> None:
     assert [(row["right"], row["deliveries"] > 0) for row in result["rows"]] == [(True, True)]
 
 
+def test_targets_are_those_of_the_access_index(bench: Bench) -> None:
+    result = json.loads(bench("target", "--quick", "--json"))
+    assert [row["right"] for row in result["rows"]] == [True] * 3
+
+
 def test_windows_run(bench: Bench, tmp_path: Path) -> None:
     (table,) = tables(bench("windows", "--quick", "--subscribers", 20))
     assert [row[0] for row in table[1:]] == ["sliding(100)", "sliding(100), fading"]

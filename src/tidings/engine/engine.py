@@ -303,14 +303,20 @@ class Engine:
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
     ) -> list[tuple[str, float]]:
         """Return the k best subscriptions for an event, with their scores, best first."""
-        read, ranks = self._intake.read(event), _scorer(scorer)
+        return self.target_many([event], k, scorer)[0]
+
+    def target_many(
+        self, events: Iterable[Event | Mapping[str, Any]], k: int = 20, scorer: object = "exact"
+    ) -> list[list[tuple[str, float]]]:
+        """Return the k best subscriptions for each event; many at once take less time each."""
+        read, ranks = [self._intake.read(event) for event in _iterable(events)], _scorer(scorer)
         validate.count("k", k)
         matcher = self._stages.matcher
         if matcher.answers_beside_changes(ranks):
-            return matcher.top(read, min(k, len(matcher.subscriptions) + 1), ranks)
+            return matcher.top_many(read, min(k, len(matcher.subscriptions) + 1), ranks)
         with self._turn():
             matcher = self._stages.matcher
-            return matcher.top(read, min(k, len(matcher.subscriptions) + 1), ranks)
+            return matcher.top_many(read, min(k, len(matcher.subscriptions) + 1), ranks)
 
     def explain(self, subscriber: str, event: str | Event | Mapping[str, Any]) -> Explanation:
         """Explain why a subscriber did or did not get an event; `print` the result to read it."""

@@ -19,6 +19,7 @@ from tidings.policy import Subscriber
 from tidings.rank.bulk import BulkRanker
 from tidings.rank.bulk.protocol import Unranked, checked_rank
 from tidings.rank.matches import Matches
+from tidings.rank.target_index import Targets
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -55,9 +56,9 @@ class Matcher:
     ) -> None:
         validate.choice("index", index, (*INDEXES, AUTO))
         self.index = index
-        self._use(INDEXES["scan" if index == AUTO else index]())
         self.subscribers: dict[str, Subscriber] = {}
         self.subscriptions: dict[str, Subscription] = {}
+        self._use(INDEXES["scan" if index == AUTO else index]())
         self.set_aside: dict[str, str] = {}
         """Subscribers whose scorers raised an error, with its message."""
         self._owned: dict[str, dict[str, Subscription]] = {}
@@ -77,7 +78,10 @@ class Matcher:
     def _use(self, index: Index) -> None:
         self._index = index
         self._access = index if isinstance(index, Access) else None
-        self._ranker = None if self._access is None else BulkRanker(self._access, self._set_aside)
+        self._ranker = self.targets = None
+        if self._access is not None:
+            self._ranker = BulkRanker(self._access, self._set_aside)
+            self.targets = Targets(self._access, self.subscriptions)
 
     def _grow(self) -> None:
         """Replace the scan by the access index."""
@@ -140,8 +144,9 @@ class Matcher:
         Other indexes than `access` cannot replace: after a failure the old one is added again.
         """
         old = self._present(subscription.id)
-        if self._access is not None:
-            self._access.replace(subscription)
+        if self._access is not None and self.targets is not None:
+            with self.targets.changing([subscription], [old.id]):
+                self._access.replace(subscription)
         else:
             self._index.remove(old.id)
             try:
@@ -155,8 +160,9 @@ class Matcher:
     def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
         if self._access is None and self.index == AUTO and len(self.subscriptions) >= MANY:
             self._grow()
-        elif self._access is not None:
-            self._access.add_many(subscriptions)
+        elif self._access is not None and self.targets is not None:
+            with self.targets.changing(subscriptions):
+                self._access.add_many(subscriptions)
         else:
             for subscription in subscriptions:
                 self._index.add(subscription)
@@ -191,8 +197,9 @@ class Matcher:
         self._remove([subscription])
 
     def _remove(self, subscriptions: Sequence[str]) -> None:
-        if self._access is not None:
-            self._access.remove_many(subscriptions)
+        if self._access is not None and self.targets is not None:
+            with self.targets.changing(removed=subscriptions):
+                self._access.remove_many(subscriptions)
         else:
             for name in subscriptions:
                 self._index.remove(name)
@@ -218,11 +225,11 @@ class Matcher:
                     matches += [match] if match is not None else []
         return sorted(matches, key=lambda match: match.subscriber)
 
-    def _is_slow_scan(self) -> bool:
+    def _is_slow_scan(self, events: int = 1) -> bool:
         """Count the subscriptions that a scan tests; return whether they have become too many."""
         if self.index != AUTO or self._access is not None or len(self.subscriptions) < SEVERAL:
             return False
-        self._scanned += len(self.subscriptions)
+        self._scanned += events * len(self.subscriptions)
         return self._scanned > SCANNED
 
     def _scorer_kinds(self) -> frozenset[bool]:
@@ -266,11 +273,22 @@ class Matcher:
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Return the k best subscriptions for the event and their scores, ties by smaller id."""
-        if self._is_slow_scan():
+        return self.top_many([event], k, scorer)[0]
+
+    def top_many(
+        self, events: Sequence[Event], k: int, scorer: Scorer
+    ) -> list[list[tuple[str, float]]]:
+        """Return that for each event; many at once take less time each."""
+        if self._is_slow_scan(len(events)):
             self._grow()
+        if self.targets is not None and _ranks_by_index(scorer):
+            return self.targets.top_many(events, k, scorer)
+        return [self._top(event, k, scorer) for event in events]
+
+    def _top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         if type(scorer) is Exact:
             return self._index.top(event, k)
-        if type(scorer) is Relaxed and scorer.aggregate == "sum":
+        if _ranks_by_index(scorer):
             return self._index.top_relaxed(event, k)
         try:
             return self._index.top(
@@ -285,8 +303,7 @@ class Matcher:
 
     def answers_beside_changes(self, scorer: Scorer) -> bool:
         """Return whether `top` may run in one thread while another changes the matcher."""
-        by_index = type(scorer) is Exact or (type(scorer) is Relaxed and scorer.aggregate == "sum")
-        return by_index and self._access is not None
+        return _ranks_by_index(scorer) and self._access is not None
 
     def ranker(self, subscriber: str, scorer: Scorer) -> Ranker:
         """Return the scorer, prepared for the present subscriptions of the subscriber."""
@@ -324,6 +341,11 @@ class Matcher:
     def _set_aside(self, subscriber: str, error: Exception) -> None:
         """Record a subscriber that gets no more matches; a bulk ranker has dropped it."""
         self.set_aside[subscriber] = f"its scorer failed: {described(error)}"
+
+
+def _ranks_by_index(scorer: Scorer) -> bool:
+    """Return whether indexes know the scores of a scorer."""
+    return type(scorer) is Exact or (type(scorer) is Relaxed and scorer.aggregate == "sum")
 
 
 def _named(index: Access, ranker: BulkRanker, event: Event) -> list[Match]:

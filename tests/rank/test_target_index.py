@@ -1,0 +1,215 @@
+"""Boxes, the rest, or the access index: the k best subscriptions are those of a scan."""
+
+from threading import Event as Flag
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings import Event, Exact, Relaxed, Subscription
+from tidings.rank import target_index
+from tidings.rank.matcher import Matcher
+from tidings.rank.target_index import Targets, ranges_of
+
+numbers = st.sampled_from([-1, 0, 0.5, 1, 2, 3])
+ranges = st.one_of(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([">=", "<=", ">", "<", "="]), numbers).map(
+        lambda part: f"{part[0]} {part[1]} {part[2]}"
+    ),
+    st.tuples(st.sampled_from("abc"), st.integers(-1, 1)).map(
+        lambda part: f"{part[0]} between {part[1]} and {part[1] + 1}"
+    ),
+)
+others = st.sampled_from(["d = 'x'", "d != 1", "e is null", "d in (1, 2)", "d = 1 or e = 2"])
+
+
+@st.composite
+def subscriptions(draw: Any) -> Subscription:
+    name = draw(st.sampled_from([f"s{number}" for number in range(12)]))
+    score = draw(st.sampled_from([None, 0.0, 0.5, 2.0]))
+    entries = st.lists(st.tuples(ranges, st.sampled_from([0.0, 0.2, 0.7])), max_size=3)
+    parts: list[tuple[str, float]] = draw(entries)
+    if parts and draw(st.integers(0, 1)):
+        return Subscription(name, "u", any=[list(part) for part in parts], score=score)
+    texts = {text.split()[0]: text for text, _ in parts}  # bounds that fold may exclude each other
+    if draw(st.integers(0, 3)) == 0:
+        texts["other"] = f"({draw(others)})"
+    return Subscription(name, "u", " and ".join(texts.values()) or "a >= 0", score=score)
+
+
+values = st.one_of(numbers, numbers, numbers, st.sampled_from(["x", True, [0, 2], []]))
+events = st.builds(
+    lambda attributes, chance: Event(
+        "e",
+        attributes,
+        published_at=0,
+        probabilities={"a": 0.5} if chance and "a" in attributes else {},
+    ),
+    st.dictionaries(st.sampled_from("abcde"), values),
+    st.integers(0, 9).map(lambda number: number == 0),
+)
+whole = st.fixed_dictionaries(dict.fromkeys("abc", numbers)).map(
+    lambda attributes: Event("e", attributes, published_at=0)
+)
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build boxes for the first event, and always find them faster."""
+    monkeypatch.setattr(target_index, "LEAST", 1)
+    monkeypatch.setattr(target_index, "ASKED", 1)
+    times = iter(range(1, 10**9))
+    monkeypatch.setattr(target_index, "_least", lambda _: next(times))
+
+
+def matcher_of(some: list[Subscription], index: str) -> Matcher:
+    return Matcher((), {one.id: one for one in some}.values(), index)
+
+
+def change(matcher: Matcher, new: Subscription) -> None:
+    """Add a subscription, replace it, or remove it, each by whether it is there."""
+    present = matcher.subscriptions.get(new.id)
+    if present is None:
+        matcher.add(new)
+    elif present.score == new.score:
+        matcher.remove(new.id)
+    else:
+        matcher.replace(new)
+
+
+@settings(max_examples=60)
+@given(
+    some=st.lists(subscriptions(), min_size=1, max_size=12),
+    more=st.lists(subscriptions(), max_size=4),
+    asked=st.lists(events | whole, min_size=1, max_size=5),
+    k=st.integers(1, 5),
+    scorer=st.sampled_from([Exact(), Relaxed()]),
+)
+def test_the_best_are_those_of_a_scan(some, more, asked, k, scorer):
+    fast, scan = matcher_of(some, "access"), matcher_of(some, "scan")
+    assert fast.targets is not None
+    for step in range(len(more) + 1):
+        for matcher in (fast, scan) if step else ():
+            change(matcher, more[step - 1])
+        expected = [scan.top(event, k, scorer) for event in asked]
+        for _ in range(3):  # by the access index, then by boxes if there are some
+            assert fast.top_many(asked, k, scorer) == expected
+            assert [fast.top(event, k, scorer) for event in asked] == expected
+            fast.targets.settle()
+
+
+def boxes_of(count: int) -> Matcher:
+    some = [
+        Subscription(f"s{n:03d}", "u", f"a >= {n % 7} and b <= {n % 5}", score=float(n % 3))
+        for n in range(count)
+    ]
+    return Matcher((), some, "access")
+
+
+def answers(matcher: Matcher) -> list[Any]:
+    asked = [Event("e", {"a": n % 7, "b": n % 5}, published_at=0) for n in range(20)]
+    found = matcher.top_many(asked, 5, Exact())
+    assert matcher.targets is not None
+    matcher.targets.settle()
+    return found
+
+
+def test_boxes_are_used_and_described():
+    matcher = boxes_of(100)
+    assert matcher.targets is not None
+    assert "exact: access, since few events were asked for" in matcher.targets.describe()
+    first = answers(matcher)
+    assert "exact: 100 boxes, since they are" in matcher.targets.describe()
+    assert "relaxed: access" in matcher.targets.describe()
+    assert answers(matcher) == first
+
+
+def test_boxes_are_built_again_when_many_are_newer():
+    matcher = boxes_of(40)
+    answers(matcher)
+    matcher.add_many(Subscription(f"t{n}", "u", "a >= 0", score=9.0) for n in range(20))
+    assert matcher.targets is not None
+    assert "many subscriptions are newer" in matcher.targets.describe()
+    assert answers(matcher)[0][0] == ("t0", 9.0)
+    assert "60 boxes" in matcher.targets.describe()
+
+
+def test_boxes_that_are_slower_are_not_used(monkeypatch: pytest.MonkeyPatch):
+    times = iter(range(10**9, 0, -1))
+    monkeypatch.setattr(target_index, "_least", lambda _: next(times))
+    matcher = boxes_of(40)
+    assert answers(matcher) == answers(matcher)
+    assert matcher.targets is not None
+    assert "exact: access, since boxes are" in matcher.targets.describe()
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [("d = 'x'", "0 of 40 conditions are ranges"), ("a >= 1", "too much memory")],
+)
+def test_what_boxes_do_not_suit_is_said(monkeypatch, condition, reason):
+    monkeypatch.setattr(target_index, "MOST_CELLS", 10)
+    matcher = Matcher((), [Subscription(f"s{n}", "u", condition) for n in range(40)], "access")
+    answers(matcher)
+    assert matcher.targets is not None
+    assert reason in matcher.targets.describe()
+
+
+def test_a_change_that_fails_makes_the_boxes_unknown(monkeypatch: pytest.MonkeyPatch):
+    matcher = boxes_of(40)
+    first = answers(matcher)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(matcher._access, "add_many", fail)
+        with pytest.raises(MemoryError):
+            matcher.add(Subscription("t", "u", "a >= 0", score=9.0))
+    assert matcher.targets is not None
+    assert "exact: access" in matcher.targets.describe()
+    assert answers(matcher) == first
+
+
+def test_answers_beside_changes_are_those_before_or_after():
+    matcher, stop, wrong = boxes_of(60), Flag(), list[Any]()
+    answers(matcher)
+    event = Event("e", {"a": 6, "b": 0}, published_at=0)
+    old, new = ("s000", 0.0), ("s000", 7.0)
+    best = {score: matcher.top(event, 60, Exact()) for score in (0.0,)}[0.0]
+    assert old in best
+
+    def ask() -> None:
+        while not stop.is_set():
+            found = matcher.top(event, 60, Exact())
+            if (old in found) == (new in found) or len(found) != len(best):
+                wrong.append(found)
+
+    readers = [Thread(target=ask) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for step in range(40):
+        score = 7.0 if step % 2 == 0 else 0.0
+        matcher.replace(Subscription("s000", "u", "a >= 0 and b <= 0", score=score))
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+
+
+def test_ranges_are_conjunctions_of_numbers():
+    assert ranges_of(Subscription("s", "u", "a > 1 and a <= 2 and b = 3")) is not None
+    for condition in ("a > 1 or b > 1", "a = 'x'", "a != 1", "a = 1 and b is null"):
+        assert ranges_of(Subscription("s", "u", condition)) is None
+    twice = Subscription("s", "u", any=[["a >= 1", 1], ["a >= 2", 1]])
+    assert ranges_of(twice) is None
+
+
+def test_few_events_build_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(target_index, "ASKED", 1000)
+    matcher = boxes_of(40)
+    answers(matcher)
+    assert isinstance(matcher.targets, Targets)
+    assert "few events" in matcher.targets.describe()
