@@ -34,7 +34,7 @@ class PapersArguments:
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Papers, tables or figures, such as rps or pref-figure-10. Default: all.",
         ),
     ] = None
