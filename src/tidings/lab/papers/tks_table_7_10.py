@@ -223,8 +223,8 @@ def figure_7_3(values: PValues) -> Exhibit:
         DataTable(("view", "k", *LAWS), rows),
         (alternatives_are_refused(values), power_law_is_best(values)),
         chart(panels),
-        "The thesis took the p-values of both alternatives from Minitab, whose Anderson-Darling "
-        "test prints none below 0.005 and 0.003. Ours are shares of synthetic sets for all three.",
+        "The thesis took the p-values of both alternatives from a statistical package. Ours are "
+        "shares of synthetic sets for all three.",
     )
 
 
