@@ -154,6 +154,8 @@ def _serve(options: ServeOptions, config: "ServeConfig") -> None:
         print_json({"url": url})
     else:
         open_console().print(f"Tidings listens on {url}; its documentation is at {url}/docs")
+        if options.demo:
+            open_console().print(f"Open {url}/#/feed?subscriber=ada")
     with stop_on_signals(StopActions(on_request=server.stop)):
         if options.only == "service":
             server.run()
