@@ -33,7 +33,10 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the sender was killed
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.received.append(Received(headers, body))
         status = self.server.statuses.pop(0) if self.server.statuses else 200
