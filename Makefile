@@ -3,7 +3,8 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run page picture screenshots gallery test quick lint types imports plain pytest bench docs format lock clean
+.PHONY: help run page picture screenshots gallery test quick lint types imports plain pytest bench \
+	docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,13 +33,6 @@ picture: tidings-demo/report.html ## the picture of a day in the README, from th
 	$(BROWSER) --headless --hide-scrollbars --window-size=1280,1020 \
 		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
 
-gallery: $(VENV)/.dev ## the papers' tables and figures in the docs, in about fifteen minutes
-	$(BIN)/tidings lab papers --out build/papers
-	@mkdir -p docs/images/papers
-	@cp build/papers/images/*.svg docs/images/papers/
-	@sed 's|](images/|](images/papers/|' build/papers/report.md > docs/papers-report.md
-	@echo 'Wrote docs/papers-report.md and docs/images/papers.'
-
 tidings-demo/report.html:
 	@$(MAKE) run
 
@@ -48,9 +42,14 @@ page: $(VENV)/.demo ## the page at http://127.0.0.1:8000, with films, people and
 screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from the playground
 	$(BIN)/python docs/screenshots.py
 
-gallery: $(VENV)/.dev ## the pictures of docs/lab.md, from two public streams
+gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' report, in about fifteen minutes
 	$(BIN)/python -c 'from pathlib import Path; from tidings.lab.gallery import write_gallery; \
 		write_gallery(Path("docs/images/lab"))'
+	$(BIN)/tidings lab papers --out build/papers
+	@mkdir -p docs/images/papers
+	@cp build/papers/images/*.svg docs/images/papers/
+	@sed 's|](images/|](images/papers/|' build/papers/report.md > docs/papers-report.md
+	@echo 'Wrote docs/images/lab, docs/images/papers and docs/papers-report.md.'
 
 # Types and the archive for Spark take one core each.
 test: $(VENV)/.dev ## everything that must pass: the five checks below
