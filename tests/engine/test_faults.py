@@ -225,7 +225,7 @@ def test_a_change_that_fails_changes_nothing(
             with pytest.raises(TidingsError, match="MemoryError"):
                 command(Subscriber(name, Policy(k=1)))
     with monkeypatch.context() as patch:
-        patch.setattr(inside.matcher, "_index_all", fail)
+        patch.setattr(inside.matcher, "_add_to_index", fail)
         with pytest.raises(TidingsError, match="MemoryError"):
             engine.add(Subscription("s2", "ann", "x = 1"))
     with pytest.raises(InvalidSubscription, match="there is no subscription"):

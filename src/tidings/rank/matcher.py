@@ -6,6 +6,7 @@ ranks its own subscriber in Python, which is the definition.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -115,11 +116,7 @@ class Matcher:
     def add(self, subscription: Subscription) -> None:
         """Add a subscription; an id that exists already is refused."""
         self._note(subscription)
-        try:
-            self._index_all([subscription])
-        except BaseException:
-            self._forget(subscription.id)
-            raise
+        self._index_all([subscription])
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> list[Refusal]:
         """Add all whose ids are new, at once; return the others, with the reasons."""
@@ -130,12 +127,7 @@ class Matcher:
                 accepted.append(subscription)
             except InvalidSubscription as error:
                 refused.append((subscription, error))
-        try:
-            self._index_all(accepted)
-        except BaseException:
-            for subscription in accepted:
-                self._forget(subscription.id)
-            raise
+        self._index_all(accepted)
         return refused
 
     def replace(self, subscription: Subscription) -> None:
@@ -144,28 +136,46 @@ class Matcher:
         Other indexes than `access` cannot replace: after a failure the old one is added again.
         """
         old = self._present(subscription.id)
-        if self._access is not None and self.targets is not None:
-            with self.targets.changing([subscription], [old.id]):
+        with self._changing([subscription], [old.id]):
+            if self._access is not None:
                 self._access.replace(subscription)
-        else:
-            self._index.remove(old.id)
-            try:
-                self._index.add(subscription)
-            except BaseException:
-                self._index.add(old)
-                raise
-        self._forget(old.id)
-        self._note(subscription)
+            else:
+                self._index.remove(old.id)
+                try:
+                    self._index.add(subscription)
+                except BaseException:
+                    self._index.add(old)
+                    raise
+            self._forget(old.id)
+            self._note(subscription)
 
     def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
-        if self._access is None and self.index == AUTO and len(self.subscriptions) >= MANY:
+        """Index noted subscriptions; if that fails, forget them again."""
+        with self._changing(subscriptions):
+            try:
+                self._add_to_index(subscriptions)
+            except BaseException:
+                for subscription in subscriptions:
+                    self._forget(subscription.id)
+                raise
+
+    def _add_to_index(self, subscriptions: Sequence[Subscription]) -> None:
+        if self._access is not None:
+            self._access.add_many(subscriptions)
+        elif self.index == AUTO and len(self.subscriptions) >= MANY:
             self._grow()
-        elif self._access is not None and self.targets is not None:
-            with self.targets.changing(subscriptions):
-                self._access.add_many(subscriptions)
         else:
             for subscription in subscriptions:
                 self._index.add(subscription)
+
+    def _changing(
+        self, added: Sequence[Subscription] = (), removed: Sequence[str] = ()
+    ) -> AbstractContextManager[None]:
+        """Let the target index follow a change of the access index, and of what is noted.
+
+        Other threads may build a target index at any time, from what is noted.
+        """
+        return nullcontext() if self.targets is None else self.targets.changing(added, removed)
 
     def _note(self, subscription: Subscription) -> None:
         """Enter a subscription that is about to be indexed."""
@@ -197,14 +207,14 @@ class Matcher:
         self._remove([subscription])
 
     def _remove(self, subscriptions: Sequence[str]) -> None:
-        if self._access is not None and self.targets is not None:
-            with self.targets.changing(removed=subscriptions):
+        with self._changing(removed=subscriptions):
+            if self._access is not None:
                 self._access.remove_many(subscriptions)
-        else:
+            else:
+                for name in subscriptions:
+                    self._index.remove(name)
             for name in subscriptions:
-                self._index.remove(name)
-        for name in subscriptions:
-            self._forget(name)
+                self._forget(name)
 
     def subscriptions_of(self, subscriber: str) -> list[Subscription]:
         """Return the subscriptions of one subscriber, in order of their ids."""
