@@ -20,8 +20,9 @@ class Visit(Protocol):
     ) -> Page: ...
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Return a browser for one module: while it is open, no other event loop runs in the thread."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium; install Debian's package of that name")
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
