@@ -10,32 +10,40 @@ from tests.service.running import delivered, service_at
 
 POLICY = {"k": 1, "window": {"name": "sliding", "length": 2}}
 GENRES = ["drama", "drama", "comedy", "horror", "drama", "drama"]
-SOON = int(time.time()) + 200  # the clock of rules never makes them late
-START, END = (time.strftime("%H:%M", time.gmtime(SOON + hours * 3_600)) for hours in (-1, 2))
-RULED = {"k": 5, "rules": [{"name": "quiet", "start": START, "end": END, "zone": "UTC"}]}
-EVENTS: list[dict[str, Any]] = [
-    {
-        "id": f"e{number}",
-        "published_at": SOON + number,
-        "attributes": {"genre": genre, "year": 2000 + number, "release day": True},
-        "content": {"title": f"Film {number}"},
-    }
-    for number, genre in enumerate(GENRES)
-]
+
+
+def policy_that_holds(now: int) -> dict[str, Any]:
+    """Return a policy whose quiet hours are around a time."""
+    start, end = (time.strftime("%H:%M", time.gmtime(now + hours * 3_600)) for hours in (-1, 2))
+    return {"k": 5, "rules": [{"name": "quiet", "start": start, "end": end, "zone": "UTC"}]}
+
+
+def events(first: int) -> list[dict[str, Any]]:
+    """Return events of consecutive seconds."""
+    return [
+        {
+            "id": f"e{number}",
+            "published_at": first + number,
+            "attributes": {"genre": genre, "year": 2000 + number, "release day": True},
+            "content": {"title": f"Film {number}"},
+        }
+        for number, genre in enumerate(GENRES)
+    ]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    soon = int(time.time()) + 200  # the clock of rules never makes them late
     with service_at(str(tmp_path_factory.mktemp("decisions") / "t.db")) as client:
         client.put("/v1/subscribers/ada", json={"policy": POLICY})
-        client.put("/v1/subscribers/bob", json={"policy": RULED})
+        client.put("/v1/subscribers/bob", json={"policy": policy_that_holds(soon)})
         wishes = {"s1": ("genre = 'drama'", 0.5), "s2": ("year = 2000", 0.9)}
         for name, (where, prefrank) in wishes.items():
             form = {"subscriber": "ada", "where": where, "prefrank": prefrank}
             client.put(f"/v1/subscriptions/{name}", json=form)
         form = {"subscriber": "bob", "where": "genre = 'drama'"}
         client.put("/v1/subscriptions/b1", json=form, params={"wait": "applied"})
-        client.post("/v1/events", json=EVENTS, params={"wait": "delivered"})
+        client.post("/v1/events", json=events(soon), params={"wait": "delivered"})
         delivered(client, "ada", 1)
         yield client
 
