@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feed.rule_cases import rules
+from tests.feed.rule_cases import any_rules
 from tests.feed.streams import WINDOWS, plain_or_diverse, policies
 
 from tidings import Engine, Event, InvalidPolicy, Policy, Subscriber, Subscription
@@ -17,7 +17,7 @@ from tidings.model.values import moment, rounded
 
 ANY_POLICY = st.one_of(
     *(policies(window, plain_or_diverse) for window in WINDOWS.values()),
-    *(policies(window, plain_or_diverse, rules) for window in WINDOWS.values()),
+    *(policies(window, plain_or_diverse, any_rules) for window in WINDOWS.values()),
 )
 SCORERS = st.sampled_from(["preference", "exact", "relaxed", "graph"])
 SUBSCRIPTIONS = [

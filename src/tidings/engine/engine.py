@@ -22,6 +22,7 @@ from tidings.engine.due_page import DuePage
 from tidings.engine.explain import (
     Explanation,
     Placement,
+    complete,
     explain,
     explain_target,
     explain_targets,
@@ -30,6 +31,7 @@ from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
 from tidings.engine.stages import StageFailure, Stages, Step, StepRun
+from tidings.engine.standing import Recollection
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
 from tidings.formats.arrow import DELIVERIES, read_events
@@ -325,21 +327,18 @@ class Engine:
             recall, read = self._memory.recall, self._intake.read
             whole = recall(event) if isinstance(event, str) else read(event)
             delivery = self._memory.delivery(subscriber, whole.id)
-            explanation = explain(self._stages.matcher, subscriber, whole, delivery)
-            aside = self._stages.set_aside.get(subscriber)
-            if aside is not None:
-                return replace(explanation, note=f"the subscriber is set aside: {aside}")
-            if explanation.rank is None:
-                return explanation
-            explanation = replace(explanation, dropped=self._memory.dropped(subscriber, whole.id))
+            dropped = self._memory.dropped(subscriber, whole.id)
             matcher, now = self._stages.matcher, self._intake.now
-            settled = delivery is not None or explanation.dropped is not None
-            if settled and not matcher.subscribers[subscriber].policy.rules:
-                return explanation
-            standing, verdicts, note = self._memory.recollect(matcher, subscriber, whole.id, now)
-            if settled and not verdicts:
-                return explanation
-            return replace(explanation, standing=standing, rules=verdicts, note=note)
+
+            def recollect() -> Recollection:
+                rules = matcher.subscribers[subscriber].policy.rules
+                if (delivery or dropped) and not rules:
+                    return Recollection(None, (), None)
+                return self._memory.recollect(matcher, subscriber, whole.id, now)
+
+            explanation = explain(matcher, subscriber, whole, delivery)
+            aside = self._stages.set_aside.get(subscriber)
+            return complete(explanation, aside, dropped, recollect)
 
     def explain_target(
         self,

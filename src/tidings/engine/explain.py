@@ -1,11 +1,11 @@
 """Explanations: why an event was or was not delivered, and the position of a subscription."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any, Final, Literal
 
-from tidings.engine.standing import Standing
+from tidings.engine.standing import Recollection, Standing
 from tidings.errors import InvalidSubscription, shown
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.conditions.predicate import Predicate
@@ -124,20 +124,36 @@ class Explanation:
     @property
     def verdict(self) -> str:
         """What became of the event, in a sentence."""
+        is_plain = self.delivery is not None or self.rank is None
+        return self.fate if is_plain else f"rank {self.rank:g}, {self.fate}"
+
+    @property
+    def fate(self) -> str:
+        """The verdict without the rank of an event that was not delivered."""
         if self.delivery:
             rank, position = self.delivery.rank, self.delivery.position
             return f"delivered with rank {rank:g}, at position {position}"
         if self.rank is None:
             return "not delivered, since no subscription matches"
         if self.dropped:
-            return f"rank {self.rank:g}, dropped when it was due: {self.dropped}"
-        verdict = self.standing.verdict if self.standing else "not delivered"
+            return f"dropped when it was due: {self.dropped}"
         if self.rules and (until_us := self.rules[-1].until_us) is not None:
             rule, until = self.rules[-1].rule, format_time(until_us)
-            verdict = f"not delivered yet: held by {rule} until {until}"
-        elif self.rules and self.rules[-1].fate == "dropped":
-            verdict = f"dropped by {self.rules[-1].rule}"
-        return f"rank {self.rank:g}, {verdict}"
+            return f"not delivered yet: held by {rule} until {until}"
+        if self.rules and self.rules[-1].fate == "dropped":
+            return f"dropped by {self.rules[-1].rule}"
+        return self.standing.verdict if self.standing else "not delivered"
+
+    @property
+    def summary(self) -> str:
+        """The fate, with the reason of a rule or the place by rank: one line for a report."""
+        if self.rank is not None and self.note is not None and not (self.standing or self.rules):
+            return self.note
+        if self.rules and self.rules[-1].fate != "released" and not self.dropped:
+            return f"{self.fate}: {self.rules[-1].reason}"
+        last = self.standing.choices[-1] if self.standing and self.standing.choices else None
+        place = f"; it was number {last.place:,} by rank of {last.candidates:,}" if last else ""
+        return f"{self.fate}{place}"
 
     def __str__(self) -> str:
         """Return the explanation in words."""
@@ -243,6 +259,27 @@ def explain(
     ]
     rank = match.score if match else None
     return Explanation(subscriber, event.id, rank, tuple(reasons), delivery)
+
+
+def complete(
+    explanation: Explanation,
+    aside: str | None,
+    dropped: str | None,
+    recollect: Callable[[], Recollection],
+) -> Explanation:
+    """Add what became of a match: its subscriber was set aside, or it was dropped, held, passed.
+
+    `recollect` is called only for a match. What was delivered or dropped has no standing.
+    """
+    if aside is not None:
+        return replace(explanation, note=f"the subscriber is set aside: {aside}")
+    if explanation.rank is None:
+        return explanation
+    explanation = replace(explanation, dropped=dropped)
+    standing, verdicts, note = recollect()
+    if (explanation.delivery or dropped) and not verdicts:
+        return explanation
+    return replace(explanation, standing=standing, rules=verdicts, note=note)
 
 
 def _score(ranker: Ranker, event: Event, subscription: Subscription) -> float | None:

@@ -6,8 +6,8 @@ They are those of an engine that published the same events to that one subscribe
 from collections import defaultdict
 from dataclasses import replace
 
-from tidings.engine.explain import Explanation, explain
-from tidings.engine.standing import Offered
+from tidings.engine.explain import Explanation, complete, explain
+from tidings.engine.standing import Offered, Recollection
 from tidings.engine.standing import replay as replay_window
 from tidings.engine.subscriber_replay import InterestReplay
 from tidings.errors import InvalidPolicy
@@ -20,52 +20,50 @@ LATE = "it arrived too late, and was not offered to subscribers"
 
 
 class Explainer:
-    """What a subscriber got from a replay, and why; `matches` are its matches by event."""
+    """What a subscriber got from a replay, and why.
+
+    `matches` are its matches by event. `due` are the deliveries by event, which a paused subscriber
+    does not get. `set_aside` says why its policy fails on these events; then nothing is due.
+    """
 
     def __init__(self, replay: InterestReplay, subscriber: Subscriber) -> None:
-        self._subscriber = subscriber
+        self.subscriber, self.recording = subscriber, replay.recording
         self._matcher = Matcher([subscriber], replay.subscriptions, index="scan")
-        self._recording = replay.recording
         self.matches: dict[str, Match] = {}
-        self._chosen: dict[str, Delivery] = {}
+        self.due: dict[str, Delivery] = {}
+        self.set_aside: str | None = None
         self._verdicts = defaultdict[str, list[Verdict]](list)
-        self._aside: str | None = None
         try:
             offers = replay.offers(subscriber.policy.scorer)
             self.matches = {match.event.id: match for match, _ in offers}
             result = replay.run(subscriber.policy, paused=subscriber.paused)
         except InvalidPolicy as error:
-            self._aside = str(error)
+            self.set_aside = str(error)
             return
-        self._chosen = {delivery.event: delivery for delivery in result.deliveries}
+        self.due = {delivery.event: delivery for delivery in result.deliveries}
         for verdict in result.verdicts:
             self._verdicts[verdict.event].append(verdict)
-        steps = self._recording.steps
+        steps = self.recording.steps
         self._known = {step.event.id for step in steps if step.event}
-        self._offers = [
+        self.offers = [
             Offered(self.matches.get(step.event.id) if step.event else None, step.now)
             for step in steps
         ]
 
     def explain(self, event: Event) -> Explanation:
         """Explain why the subscriber did or did not get an event of the recording."""
-        chosen = self._chosen.get(event.id)
-        paused = self._subscriber.paused
-        delivery = replace(chosen, content_json=None) if chosen and not paused else None
-        explanation = explain(self._matcher, self._subscriber.id, event, delivery)
-        if self._aside is not None:
-            return replace(explanation, note=f"the subscriber is set aside: {self._aside}")
-        if explanation.rank is None:
-            return explanation
-        if event.id not in self._known:
-            return replace(explanation, note=LATE)
-        if chosen and paused:
-            explanation = replace(explanation, dropped=PAUSED)
-        verdicts = sorted(self._verdicts.get(event.id, ()), key=lambda verdict: verdict.at_us)
-        if verdicts:
-            return replace(explanation, rules=tuple(verdicts))
-        if chosen:
-            return explanation
-        policy, now = self._subscriber.policy, self._recording.now
-        standing = replay_window(policy, self._offers, event.id, now)
-        return replace(explanation, standing=standing)
+        due, paused = self.due.get(event.id), self.subscriber.paused
+        delivery = replace(due, content_json=None) if due and not paused else None
+        explanation = explain(self._matcher, self.subscriber.id, event, delivery)
+        dropped = PAUSED if due and paused else None
+        return complete(explanation, self.set_aside, dropped, lambda: self._recollect(event.id))
+
+    def _recollect(self, event: str) -> Recollection:
+        if event not in self._known:
+            return Recollection(None, (), LATE)
+        verdicts = sorted(self._verdicts.get(event, ()), key=lambda verdict: verdict.at_us)
+        standing = None
+        if not verdicts and event not in self.due:
+            policy, now = self.subscriber.policy, self.recording.now
+            standing = replay_window(policy, self.offers, event, now)
+        return Recollection(standing, tuple(verdicts), None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.engine.quality import KnownEvents
-from tidings.engine.standing import Offered, Standing, reach, replay, replay_rules
+from tidings.engine.standing import Offered, Recollection, reach, replay, replay_rules
 from tidings.errors import InvalidEvent, described
 from tidings.feed.columnar.delivery_table import DeliveryColumns
 from tidings.model.records import Delivery, Event, Subscription
@@ -56,17 +56,6 @@ class RememberedEvent(NamedTuple):
             return self.deliveries[subscriber]
         found = (each.find(subscriber) for each in self.columns)
         return next((delivery for delivery in found if delivery is not None), None)
-
-
-class Recollection(NamedTuple):
-    """What became of a match: its standing in windows, or, if it was chosen, what rules did.
-
-    `note` says what limits the answer.
-    """
-
-    standing: Standing | None
-    verdicts: tuple[Verdict, ...]
-    note: str | None
 
 
 class Memory:

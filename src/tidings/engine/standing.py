@@ -167,6 +167,17 @@ class Standing:
         return cls(**{**form, "choices": tuple(map(Choice.from_dict, form["choices"]))})
 
 
+class Recollection(NamedTuple):
+    """What became of a match: its standing in windows, or, if it was chosen, what rules did.
+
+    `note` says what limits the answer.
+    """
+
+    standing: Standing | None
+    verdicts: tuple[Verdict, ...]
+    note: str | None
+
+
 def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -> Standing | None:
     """Offer matches to a new window; return what became of one event, None if it was not offered.
 

@@ -8,8 +8,7 @@ The deliveries are those of an engine that publishes the same events to that one
 Because nobody else is there, all of its matches are offered in one call.
 """
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -22,7 +21,6 @@ from tidings.engine.stages import Step
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.protocol import Offer
-from tidings.model import named_parts
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import parse_duration_us
 from tidings.policy import Policy, Subscriber
@@ -42,6 +40,15 @@ class RecordedSteps(NamedTuple):
     steps: Sequence[Step]
     now: Moment
 
+    @classmethod
+    def of(cls, events: Iterable[Event], now: Moment) -> "RecordedSteps":
+        """Return the recording of numbered events in their order, up to a moment."""
+        steps, sequence = list[Step](), 0
+        for event in events:
+            sequence = max(sequence, event.sequence or 0)
+            steps.append(Step(event, Moment(event.published_us, sequence)))
+        return cls(steps, now)
+
 
 def record(
     events: Iterable[Event], lateness: object = "0s", until_us: int | None = None
@@ -51,21 +58,16 @@ def record(
     Late events are left out, and at the end the clock goes on to a time.
     """
     arrivals = Arrivals[Event](parse_duration_us(lateness))
-    steps, sequence = list[Step](), 0
-
-    def pass_on(released: list[Event]) -> None:
-        nonlocal sequence
-        for event in released:
-            numbered = event if event.sequence is not None else event.numbered(sequence + 1)
-            sequence = max(sequence, numbered.sequence or 0)
-            steps.append(Step(numbered, Moment(event.published_us, sequence)))
-
+    released, numbered, sequence = list[Event](), list[Event](), 0
     for event in events:
         with suppress(Late):
-            pass_on(arrivals.offer(event.published_us, event, event.sequence))
+            released += arrivals.offer(event.published_us, event, event.sequence)
     if until_us is not None:
-        pass_on(arrivals.advance(until_us))
-    return RecordedSteps(steps, Moment(arrivals.watermark_us or 0, sequence))
+        released += arrivals.advance(until_us)
+    for event in released:
+        numbered.append(event if event.sequence is not None else event.numbered(sequence + 1))
+        sequence = max(sequence, numbered[-1].sequence or 0)
+    return RecordedSteps.of(numbered, Moment(arrivals.watermark_us or 0, sequence))
 
 
 class ReplayResult(NamedTuple):
@@ -89,7 +91,7 @@ class InterestReplay:
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()
     _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
-    _results: dict[str, ReplayResult] = field(default_factory=dict, init=False, repr=False)
+    _results: dict[Hashable, ReplayResult] = field(default_factory=dict, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def run(
@@ -101,7 +103,7 @@ class InterestReplay:
         that is `paused`, it is what would have been due, and is dropped.
         """
         measured = distance or Overlap()
-        key = json.dumps([policy.to_dict(), named_parts.form(measured), paused], sort_keys=True)
+        key = (policy, measured, paused)  # not its form, which user-defined parts do not have
         owner = Subscriber(self.subscriber, policy, paused=paused)
         with self._lock:
             result = self._results.pop(key, None)

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.engine.explainer import Explainer
 from tidings.lab.recording import Recording
 from tidings.lab.shared_matching import SharedMatcher
-from tidings.lab.subscriber_replay import SubscriberReplay
 from tidings.lab.variants import Variant
 from tidings.model.records import Event
 from tidings.model.values import format_time, plain, time_us
@@ -110,7 +110,7 @@ class _Replays:
         self._recording, self._variants = recording, variants
         self._until = Moment(until_us, int(recording.sequences[-1]))
         self._events: dict[str, dict[str, Event]] = {}
-        self._replays: dict[tuple[str, str], SubscriberReplay] = {}
+        self._explainers: dict[tuple[str, str], Explainer] = {}
 
     def explained(
         self, name: str, rows: Iterable[dict[str, Any]], by: Variant, not_by: Variant
@@ -132,19 +132,17 @@ class _Replays:
             row["score"],
             format_time(event.published_us),
             format_time(time_us(row["delivered_at"])),
-            self._replay(own, not_by).why_not(event.id),
+            self._explainer(own, not_by).explain(event).summary,
         )
 
-    def _replay(self, own: Recording, variant: Variant) -> SubscriberReplay:
+    def _explainer(self, own: Recording, variant: Variant) -> Explainer:
         (owner,) = own.subscribers
         key = (owner.id, variant.name)
-        if key not in self._replays:
+        if key not in self._explainers:
             subscriber = replace(owner, policy=variant.policy_of(owner))
-            events = self._matching(own).values()
-            self._replays[key] = SubscriberReplay(
-                subscriber, own.subscriptions, events, self._until
-            )
-        return self._replays[key]
+            seen = replace(own, events=list(self._matching(own).values()))
+            self._explainers[key] = seen.explainer(subscriber, self._until)
+        return self._explainers[key]
 
     def _matching(self, own: Recording) -> dict[str, Event]:
         """Return the publications that match a subscriber: windows see no others."""

@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.compiled.array_types import Int64s
+from tidings.engine.explainer import Explainer
 from tidings.engine.intake import Intake, Terms
+from tidings.engine.subscriber_replay import InterestReplay, RecordedSteps
 from tidings.errors import InvalidForm, InvalidSubscription, shown
 from tidings.formats import arrow, files
 from tidings.formats.event_source import Source, find_source
@@ -20,6 +22,7 @@ from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, UNLIMITED, Limits
 from tidings.model.records import Event, Subscription, publication_order
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
+from tidings.window import Moment
 
 _KEPT: Final = 20
 """Refused records whose reasons are kept."""
@@ -68,6 +71,13 @@ class Recording:
         if not found:
             raise InvalidSubscription(f"there is no subscriber {shown(name)} in the recording")
         return self.only(found)
+
+    def explainer(self, subscriber: Subscriber, until: Moment) -> Explainer:
+        """Return what a subscriber of this recording gets until a moment, and why."""
+        owned = self.only([subscriber]).subscriptions
+        steps = RecordedSteps.of(self.events, until)
+        replay = InterestReplay(steps, subscriber.id, owned, subscriber.prefers)
+        return Explainer(replay, subscriber)
 
 
 def read_recording(

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from tidings.engine.standing import Offered, judge_choice, replay
-from tidings.errors import InvalidForm
+from tidings.engine.explainer import Explainer
+from tidings.engine.standing import Offered, judge_choice
+from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.formats.policy_words import describe_policy
 from tidings.lab.examples import title
 from tidings.lab.recording import Recording
-from tidings.lab.subscriber_replay import SubscriberReplay
 from tidings.model.records import Match
 from tidings.model.values import format_time, parse_time_us
 from tidings.policy import Policy
@@ -110,9 +110,11 @@ def timeline(
     person = replace(own.subscribers[0], policy=policy or own.subscribers[0].policy)
     until = Moment(end_us, int(own.sequences[-1]))
     seen = [event for event in own.events if event.published_us <= end_us]
-    played = SubscriberReplay(person, own.subscriptions, seen, until)
-    shown = [offer for offer in played.offers if offer.now.us >= start_us]
-    delivered = [each for each in played.deliveries.values() if each.delivered_us >= start_us]
+    explainer = replace(own, events=seen).explainer(person, until)
+    if explainer.set_aside is not None:
+        raise InvalidPolicy(f"the policy fails on these publications: {explainer.set_aside}")
+    shown = [offer for offer in _offers(explainer) if offer.now.us >= start_us]
+    delivered = [each for each in explainer.due.values() if each.delivered_us >= start_us]
     return Timeline(
         subscriber,
         describe_policy(person.policy),
@@ -120,7 +122,7 @@ def timeline(
         format_time(end_us),
         len(shown),
         0 if person.paused else len(delivered),
-        tuple(_windows(played, start_us)),
+        tuple(_windows(explainer, start_us)),
     )
 
 
@@ -159,25 +161,28 @@ class _Notes:
         return noted
 
 
-def _windows(played: SubscriberReplay, start_us: int) -> Iterator[TimelineWindow]:
-    policy = played.subscriber.policy
+def _offers(explainer: Explainer) -> list[Offered]:
+    """Return the offers that match: windows see no others."""
+    return [offer for offer in explainer.offers if offer.match is not None]
+
+
+def _windows(explainer: Explainer, start_us: int) -> Iterator[TimelineWindow]:
+    policy = explainer.subscriber.policy
     if policy.window.name == "history":
-        yield from _decisions(played, start_us)
+        yield from _decisions(explainer, start_us)
         return
     notes, got = _Notes(policy, start_us), set[str]()
     window = policy.window.open(notes)
-    for match, now in (*played.offers, Offered(None, played.until)):
+    for match, now in (*_offers(explainer), Offered(None, explainer.recording.now)):
         picks = [] if match is None else window.offer(match, now)
         picks += window.advance(now)
         for choice in notes.new():
-            yield _described_choice(played, choice, got)
+            yield _described_choice(explainer, choice, got)
         got.update(pick.match.event.id for pick in picks)
 
 
-def _described_choice(
-    played: SubscriberReplay, choice: _NotedChoice, got: set[str]
-) -> TimelineWindow:
-    policy = played.subscriber.policy
+def _described_choice(explainer: Explainer, choice: _NotedChoice, got: set[str]) -> TimelineWindow:
+    policy = explainer.subscriber.policy
     extent = describe_window(policy.window.name, choice.candidates, choice.now_us)
     names = {match.event.id for match, _ in choice.chosen}
     ranking = PolicyChooser(policy, fast_choice).ranked(choice.candidates, choice.now_us)
@@ -188,7 +193,7 @@ def _described_choice(
         str(extent["end"]),
         len(choice.candidates),
         tuple(
-            TimelineEvent(match.event.id, title(match.event), rank, _fate(played, match, got))
+            TimelineEvent(match.event.id, title(match.event), rank, _fate(explainer, match, got))
             for match, rank in choice.chosen
         ),
         tuple(
@@ -198,16 +203,17 @@ def _described_choice(
     )
 
 
-def _fate(played: SubscriberReplay, match: Match, got: set[str]) -> str:
+def _fate(explainer: Explainer, match: Match, got: set[str]) -> str:
+    """Return what became of a chosen event, in words."""
     event = match.event.id
     if event in got:
         return "chosen again"
-    delivery = played.deliveries.get(event)
-    words = played.fate(event)
-    if delivery is None or played.subscriber.paused:
-        return words or "chosen, and not delivered yet"
-    at = f"delivered at {format_time(delivery.delivered_us)}"
-    return f"{words}; {at}" if words else at
+    explanation = explainer.explain(match.event)
+    if explanation.delivery is None:
+        return explanation.summary
+    at = f"delivered at {format_time(explanation.delivery.delivered_us)}"
+    held = [verdict.rule for verdict in explanation.rules if verdict.fate == "held"]
+    return f"held by {held[-1]}, and {at}" if held else at
 
 
 def _passed(policy: Policy, choice: _NotedChoice, match: Match) -> str:
@@ -215,16 +221,14 @@ def _passed(policy: Policy, choice: _NotedChoice, match: Match) -> str:
     return f"number {judged.place:,} by rank; {judged.reason}"
 
 
-def _decisions(played: SubscriberReplay, start_us: int) -> Iterator[TimelineWindow]:
+def _decisions(explainer: Explainer, start_us: int) -> Iterator[TimelineWindow]:
     """Yield the decisions of a history, which takes or leaves each event as it comes."""
-    policy, chosen = played.subscriber.policy, set[str]()
-    for match, now in played.offers:
+    for match, now in _offers(explainer):
         if match is None or now.us < start_us:
             continue
-        event, at = match.event, format_time(now.us)
-        is_chosen = event.id in played.deliveries or bool(played.verdicts[event.id])
-        standing = None if is_chosen else replay(policy, played.offers, event.id, played.until)
-        fate = _fate(played, match, chosen) if is_chosen else standing.verdict if standing else ""
-        entry = TimelineEvent(event.id, title(event), match.score, fate)
+        explanation, at = explainer.explain(match.event), format_time(now.us)
+        is_chosen = match.event.id in explainer.due or bool(explanation.rules)
+        fate = _fate(explainer, match, set()) if is_chosen else explanation.fate
+        entry = TimelineEvent(match.event.id, title(match.event), match.score, fate)
         taken, left = ((entry,), ()) if is_chosen else ((), (entry,))
         yield TimelineWindow(at, at, at, 1, taken, left)
