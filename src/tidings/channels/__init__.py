@@ -1,0 +1,1 @@
+"""Channels: how notifications reach people and other systems."""
