@@ -17,7 +17,8 @@ from tidings.app.cli import app
 from tidings.app.config import load_config
 from tidings.errors import TidingsError
 from tidings.formats.event_source import KAFKA, TABLE
-from tidings.spark.sources import kafka_options, sql_table
+from tidings.sources import kafka_options
+from tidings.spark.sources import sql_table
 from tidings.store import open_database, open_store
 from tidings.store.address import read_address
 
@@ -241,7 +242,7 @@ def test_no_source_of_spark_shows_a_password(address: str) -> None:
 
 
 def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
-    broker = pytest.importorskip("tidings.spark.sources.kafka_client")
+    broker = pytest.importorskip("tidings.sources.kafka")
     given = {
         "subscribe": "films",
         "kafka.bootstrap.servers": "127.0.0.1:1",
@@ -249,7 +250,7 @@ def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
         "kafka.sasl.oauthbearer.token.endpoint.url": "Sw0rdfish",
     }
     wanted = kafka_options.read_options(given)
-    assert not leaks(refusal(lambda: broker.Broker(wanted)))
+    assert not leaks(refusal(lambda: broker.Broker(wanted).latest()))
 
 
 def test_sources_are_named_as_their_modules_say() -> None:

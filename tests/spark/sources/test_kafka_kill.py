@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.kill.process import KILLS, Run, environ, last
 from tests.kill.stream import count, write_stream
-from tests.spark.sources.brokers import Brokers
+from tests.sources.brokers import Brokers
 from tests.spark.sources.pipelines import check, kafka, lines
 
 from tidings.store import open_store

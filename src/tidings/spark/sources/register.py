@@ -7,7 +7,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from tidings.formats.event_source import KAFKA, TABLE
-from tidings.spark.sources.kafka import KafkaSource
+from tidings.spark.sources.messages import KafkaSource
 from tidings.spark.sources.sql_table import TableSource
 
 SOURCES: Final = {KAFKA: KafkaSource, TABLE: TableSource}

@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import TABLE
-from tidings.spark.sources.options import (
+from tidings.sources.options import (
     OptionTexts,
     check_names,
     lower_names,

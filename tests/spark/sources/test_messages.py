@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.kill.stream import Expected, write_stream
-from tests.spark.sources.brokers import Brokers
+from tests.sources.brokers import Brokers
 from tests.spark.sources.pipelines import check, kafka, lines, run
 
 from tidings import Engine

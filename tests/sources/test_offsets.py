@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.spark.sources.kafka_offsets import (
+from tidings.sources.offsets import (
     advance,
     describe_losses,
     from_form,

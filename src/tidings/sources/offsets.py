@@ -1,24 +1,24 @@
-"""Kafka offsets as checkpoints hold them, and the range of each partition that a batch reads.
+"""Positions of partitions whose records are numbered, and the ranges that a batch reads.
 
 An offset is that of the next record to read. A partition that is not in the checkpoint is new and
 starts at 0.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from pyspark.sql.datasource import InputPartition
+from typing import Any, Final
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA
 
+_LOG: Final = logging.getLogger(__name__)
 Partition = tuple[str, int]
 Offsets = Mapping[Partition, int]
 OffsetForm = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
-class Span(InputPartition):
+class Span:
     """The records of a partition from `start` to before `end`."""
 
     topic: str
@@ -44,7 +44,7 @@ def to_form(offsets: Offsets) -> OffsetForm:
     return form
 
 
-def from_form(form: OffsetForm) -> dict[Partition, int]:
+def from_form(form: Mapping[str, Any]) -> dict[Partition, int]:
     """Return the offsets of a JSON form."""
     return {
         (topic, int(partition)): offset
@@ -127,9 +127,26 @@ def describe_losses(start: Offsets, latest: Offsets) -> Iterator[str]:
             )
 
 
-def data_loss(reason: str) -> SourceError:
+def plan_batch(
+    start: Mapping[str, Any],
+    latest: Mapping[str, Any],
+    limit: int | None,
+    source: str,
+    *,
+    strict: bool,
+) -> OffsetForm:
+    """Return where a batch of at most `limit` records ends; a loss is an error if `strict`."""
+    begin, end = from_form(start), from_form(latest)
+    for loss in describe_losses(begin, end):
+        if strict:
+            raise data_loss(source, loss)
+        _LOG.warning("%s; the remaining records are read", loss)
+    return to_form(advance(begin, end, limit))
+
+
+def data_loss(source: str, reason: str) -> SourceError:
     """Return the error for a loss, with the way out."""
     return SourceError(
-        f"{KAFKA}: {reason}; records may be lost. To continue with the rest, set failOnDataLoss "
+        f"{source}: {reason}; records may be lost. To continue with the rest, set failOnDataLoss "
         "to false"
     )

@@ -1,7 +1,6 @@
 """Records of a broker, and a stream driven as Spark drives it, without Spark."""
 
 import json
-import sys
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +10,13 @@ from confluent_kafka import KafkaError, KafkaException
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StringType, StructType
-from tests.spark.sources.brokers import Brokers
+from tests.sources.brokers import Brokers
 
 from tidings.errors import SourceError
-from tidings.spark.sources.kafka import KafkaSource
-from tidings.spark.sources.kafka_client import LastError, SpanProgress
-from tidings.spark.sources.kafka_offsets import Span
-from tidings.spark.sources.kafka_options import read_options
+from tidings.sources.kafka import LastError, SpanProgress
+from tidings.sources.kafka_options import read_options
+from tidings.sources.offsets import Span
+from tidings.spark.sources.messages import KafkaSource
 
 ALL = ReadAllAvailable()
 
@@ -205,13 +204,13 @@ def test_a_topic_without_metadata_is_awaited(brokers: Brokers, topic: str, choic
     made = KafkaSource(given)
     reader: Any = made.streamReader(made.schema())
     start = {topic: {"0": 2, "1": 0, "2": 0, "3": 0}}
-    client = reader._broker._client
+    client = reader._reader._client
     for name, calls in ((topic, 0), (f"x{topic}", 5)):  # that of others is nothing to us
-        reader._broker._client = Passing(client, name, KafkaError.LEADER_NOT_AVAILABLE, 6)
+        reader._reader._client = Passing(client, name, KafkaError.LEADER_NOT_AVAILABLE, 6)
         end = reader.latestOffset(start, ALL)
         assert end == {topic: {"0": 3, "1": 0, "2": 0, "3": 0}}
         assert values(reader, start, end) == ["c"]
-        assert reader._broker._client.calls == calls
+        assert reader._reader._client.calls == calls
 
 
 def test_a_topic_that_never_has_metadata_is_named(brokers: Brokers, topic: str) -> None:
@@ -219,13 +218,13 @@ def test_a_topic_that_never_has_metadata_is_named(brokers: Brokers, topic: str) 
     more = {"kafkaConsumer.pollTimeoutMs": "500", "failOnDataLoss": "false"}
     reader = stream(brokers, topic, **more)
     denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
-    reader._broker._client = Passing(reader._broker._client, topic, denied, 10**6)
+    reader._reader._client = Passing(reader._reader._client, topic, denied, 10**6)
     with pytest.raises(
         SourceError, match=f"has no metadata of topic '{topic}': .*gave up after 0.5 s"
     ):
         reader.latestOffset({topic: {"0": 2}}, ALL)
     gone = KafkaError.UNKNOWN_TOPIC_OR_PART
-    reader._broker._client = Passing(reader._broker._client._client, topic, gone, 10**6)
+    reader._reader._client = Passing(reader._reader._client._client, topic, gone, 10**6)
     assert reader.latestOffset({topic: {"0": 2}}, ALL) == {}
 
 
@@ -253,7 +252,7 @@ def test_unreachable_brokers_are_not_skipped_as_a_loss() -> None:
 def test_a_slow_reader_is_not_taken_for_a_silent_broker(
     brokers: Brokers, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.spark.sources.kafka_client._MAX_MESSAGES", 1)
+    monkeypatch.setattr("tidings.sources.kafka._MAX_MESSAGES", 1)
     brokers.send(topic, "abc", partition=0)
     reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "300"})
     found = []
@@ -298,7 +297,7 @@ def test_unreachable_brokers_are_reported_once_and_named_after_a_timeout(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tidings.spark.sources.kafka_client._ATTEMPT_S", 0.1)
+    monkeypatch.setattr("tidings.sources.kafka._ATTEMPT_S", 0.1)
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}
     made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "500"})
     with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 0.5 s"):
@@ -313,7 +312,7 @@ def test_a_refused_connection_is_not_awaited(brokers: Brokers, topic: str) -> No
     """The error of a broker that answers is final."""
     reader = stream(brokers, topic)
     failure = KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED))
-    reader._broker._client = SimpleNamespace(list_topics=raising(failure), poll=lambda _: 0)
+    reader._reader._client = SimpleNamespace(list_topics=raising(failure), poll=lambda _: 0)
     with pytest.raises(SourceError, match="Authentication") as error:
         reader.initialOffset()
     assert "gave up" not in str(error.value)
@@ -329,7 +328,7 @@ def raising(error: Exception) -> Any:
 def test_a_silent_partition_is_reported_once_before_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tidings.spark.sources.kafka_client._ATTEMPT_S", 1.0)
+    monkeypatch.setattr("tidings.sources.kafka._ATTEMPT_S", 1.0)
     options = read_options({"kafka.bootstrap.servers": "host:1", "subscribe": "a"})
     progress = SpanProgress(options, Span("a", 0, 0, 5), 0)
     for _ in range(5):
@@ -348,12 +347,3 @@ def test_options_of_batches_and_streams_are_distinguished(brokers: Brokers) -> N
         batch(brokers, "a", maxOffsetsPerTrigger="3")
     with pytest.raises(SourceError, match="takes no schema: key, value, topic"):
         source(brokers, "a").reader(StructType().add("value", StringType()))
-
-
-def test_without_the_client_the_error_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, brokers: Brokers
-) -> None:
-    monkeypatch.delitem(sys.modules, "tidings.spark.sources.kafka_client")
-    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    with pytest.raises(SourceError, match=r"pip install 'tidings\[kafka\]'"):
-        source(brokers, "a").schema()

@@ -1,6 +1,7 @@
-"""Kafka client: the partitions of topics, their offsets, and their records as Arrow batches.
+"""`tidings-kafka`: the partitions of topics, their offsets, and their records, without jars.
 
-The only import of confluent_kafka. Nothing is ever committed to a consumer group.
+The columns and options are those of Spark's own source. This is the only import of confluent_kafka.
+Nothing is ever committed to a consumer group.
 """
 
 import logging
@@ -8,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,8 +27,20 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tidings.errors import SourceError
 from tidings.formats.event_source import KAFKA
 from tidings.formats.redaction import Hide, shown_safely
-from tidings.spark.sources.kafka_offsets import Offsets, Partition, Span, data_loss
-from tidings.spark.sources.kafka_options import EARLIEST, LATEST, SYMBOLIC_OFFSETS, KafkaOptions
+from tidings.sources.kafka_options import SYMBOLIC_OFFSETS, KafkaOptions, read_options
+from tidings.sources.offsets import (
+    OffsetForm,
+    Offsets,
+    Partition,
+    Span,
+    data_loss,
+    from_form,
+    plan_batch,
+    spans,
+    to_form,
+)
+from tidings.sources.options import OptionTexts
+from tidings.sources.protocol import EARLIEST, HEADERS, LATEST, Position
 
 _LOG: Final = logging.getLogger(__name__)
 _SPECS: Final[dict[str, Callable[[], OffsetSpec]]] = {
@@ -41,6 +55,17 @@ _LEVELS: Final = {
 }
 # A broker that does not answer is reported once; the client would log every attempt to connect.
 _DEFAULTS: Final = {_ISOLATION: "read_uncommitted", "log_level": 0}
+_COLUMNS: Final = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestampType": pa.int32(),
+    }
+)
 _MAX_MESSAGES: Final = 10_000
 _POLL_S: Final = 0.2
 _ATTEMPT_S: Final = 3.0
@@ -70,47 +95,74 @@ class LastError:
         self.text = _NOISE.sub("", self.hide(error.str()))
 
 
+def open_reader(texts: OptionTexts, streaming: bool | None) -> "Broker":
+    """Return the reader of topics."""
+    options = read_options(texts)
+    if streaming is not None:
+        options.check_use(streaming=streaming)
+    return Broker(options)
+
+
 class Broker:
-    """The brokers as the driver queries them; it waits up to a timeout for one to answer."""
+    """The reader of topics; it waits up to a timeout for a broker to answer."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._last_error = LastError(options.hide)
         self._level = _level(options)
-        client = {**_DEFAULTS, **options.client, "error_cb": self._last_error}
-        self._client = _create(AdminClient, client, options.hide)
+
+    @cached_property
+    def _client(self) -> Any:
+        client = {**_DEFAULTS, **self._options.client, "error_cb": self._last_error}
+        return _create(AdminClient, client, self._options.hide)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _COLUMNS.append(pa.field("headers", HEADERS)) if self._options.headers else _COLUMNS
+
+    @property
+    def limit(self) -> int | None:
+        return self._options.limit
 
     def partitions(self) -> list[Partition]:
         """Return the chosen partitions that exist."""
         return self._options.choice.select(self._all())
 
-    def starting(self, default: str) -> Offsets:
-        """Return where a query without a checkpoint starts."""
-        return self._resolve(self._options.starting or default, "startingOffsets")
+    def starting(self, default: str) -> OffsetForm:
+        return to_form(self._resolve(self._options.starting or default, "startingOffsets"))
 
-    def ending(self) -> Offsets:
-        """Return where a batch ends."""
-        return self._resolve(self._options.ending or LATEST, "endingOffsets")
+    def ending(self) -> OffsetForm:
+        return to_form(self._resolve(self._options.ending or LATEST, "endingOffsets"))
 
-    def latest(self) -> Offsets:
-        """Return the present ends of the chosen partitions."""
-        return self._offsets(dict.fromkeys(self.partitions(), LATEST))
+    def latest(self) -> OffsetForm:
+        return to_form(self._offsets(dict.fromkeys(self.partitions(), LATEST)))
 
-    @staticmethod
-    def read(options: KafkaOptions, span: Span, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a span in order, on a worker.
+    def advance(self, start: Position, latest: Position, limit: int | None) -> OffsetForm:
+        return plan_batch(start, latest, limit, KAFKA, strict=self._options.fail_on_data_loss)
+
+    def spans(self, start: Position, end: Position) -> list[Span]:
+        return spans(from_form(start), from_form(end))
+
+    def read(self, span: Span) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a span in order.
 
         Offsets without a record, in compacted topics and between transactions, are skipped.
         """
-        last_error = LastError(options.hide)
+        options, last_error = self._options, LastError(self._options.hide)
         settings = _settings(options) | {"error_cb": last_error}
         consumer = _create(Consumer, settings, options.hide)
         try:
             consumer.assign([TopicPartition(span.topic, span.partition, span.start)])
             for messages in _poll(consumer, SpanProgress(options, span, span.start), last_error):
-                yield _batch(messages, schema)
+                yield _batch(messages, self.schema)
         finally:
             consumer.close()
+
+    def committed(self, end: Position) -> None:
+        """Do nothing: Kafka keeps records for as long as the topic says."""
+
+    def close(self) -> None:
+        """Do nothing: the client ends with this object."""
 
     def _all(self) -> list[Partition]:
         """Return all partitions; wait for a chosen topic whose metadata is unavailable for now.
@@ -271,7 +323,7 @@ class SpanProgress:
         if error.code() not in _GONE:
             text = self.options.hide(error.str())
             return SourceError(f"{KAFKA}: partition {self.span.name}: {text}")
-        return data_loss(f"partition {self.span.name} no longer has offset {self.position}")
+        return data_loss(KAFKA, f"partition {self.span.name} no longer has offset {self.position}")
 
 
 def _poll(

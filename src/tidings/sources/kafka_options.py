@@ -9,8 +9,8 @@ from typing import Any, Final
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import KAFKA
 from tidings.formats.redaction import Hide, hider_of
-from tidings.spark.sources.kafka_offsets import Offsets, Partition, from_form
-from tidings.spark.sources.options import (
+from tidings.sources.offsets import Offsets, Partition, from_form
+from tidings.sources.options import (
     OptionTexts,
     check_names,
     lower_names,
@@ -18,9 +18,8 @@ from tidings.spark.sources.options import (
     read_integer,
     read_required,
 )
+from tidings.sources.protocol import EARLIEST, LATEST
 
-EARLIEST: Final = "earliest"
-LATEST: Final = "latest"
 SYMBOLIC_OFFSETS: Final = {-2: EARLIEST, -1: LATEST}
 _CLIENT: Final = "kafka."
 _CHOICES: Final = ("subscribe", "subscribePattern", "assign")
@@ -99,6 +98,15 @@ class KafkaOptions:
     def servers(self) -> str:
         """The addresses of the brokers."""
         return self.client[_SERVERS]
+
+    def check_use(self, *, streaming: bool) -> None:
+        """Refuse options of batches for a stream, and those of streams for a batch."""
+        if streaming and self.ending is not None:
+            raise SourceError(f"{KAFKA}: endingOffsets is for batches; a stream has no end")
+        if not streaming and (self.starting == LATEST or self.ending == EARLIEST):
+            raise SourceError(f"{KAFKA}: a batch cannot start at the latest or end at the earliest")
+        if not streaming and self.limit is not None:
+            raise SourceError(f"{KAFKA}: maxOffsetsPerTrigger is for streams; this is a batch")
 
     @property
     def hide(self) -> Hide:

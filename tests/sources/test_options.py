@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidings.errors import SourceError
-from tidings.spark.sources.options import (
+from tidings.sources.options import (
     check_names,
     lower_names,
     read_flag,

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from tidings.errors import SourceError
-from tidings.spark.sources.kafka_options import KafkaOptions, PartitionChoice, read_options
+from tidings.sources.kafka_options import KafkaOptions, PartitionChoice, read_options
 
 SERVERS = {"kafka.bootstrap.servers": "a:9092"}
 FILMS = {**SERVERS, "subscribe": "films"}
