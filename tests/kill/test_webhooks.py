@@ -13,18 +13,20 @@ from tests.service.receiving import receiver
 from tests.service.running import eventually
 from tests.store.appender import delivery
 
-from tidings.service.settings import ServiceSettings
-from tidings.service.webhook_dispatcher import WebhookDispatcher
+from tidings.channels import Dispatcher
+from tidings.channels.webhook import webhooks
+from tidings.channels.webhook_target import TargetRules
 from tidings.store import open_store
+from tidings.store.webhooks import WEBHOOK
 
-LEASE_S = 61
+LEASE_S = 11
 """After a kill, another dispatcher waits until the lease of the first one ends."""
 
 
 def dispatch(address: str, passed_s: Any) -> None:
-    settings = ServiceSettings(webhook_networks=("127.0.0.0/8",))
+    rules, clock = TargetRules.of(["*"], ["127.0.0.0/8"]), lambda: time.time() + passed_s.value
     with open_store(address) as store:
-        WebhookDispatcher(store, settings, lambda: time.time() + passed_s.value).run(Flag())
+        Dispatcher(store, {WEBHOOK: webhooks(rules, clock)}, clock).run(Flag())
 
 
 @pytest.mark.kill

@@ -2,11 +2,13 @@
 
 import time
 
+from tests.store.channel_states import fail
+
 from tidings import Event, Subscription
 from tidings.service.pipeline import Pipeline
 from tidings.service.retention import Retention
 from tidings.store import NewPublication, open_store
-from tidings.store.webhooks import Retry
+from tidings.store.channels import FailedDelivery
 
 
 def test_what_is_old_is_deleted_and_not_repeated(address: str) -> None:
@@ -22,10 +24,10 @@ def test_what_is_old_is_deleted_and_not_repeated(address: str) -> None:
         pipeline.save()
         hook = store.webhooks.put("ada", "hook", "https://example.org", 0)
         for sequence in (1, 2):
-            store.webhooks.failed(hook.key, Retry(sequence, 9, None, "given up"), 0)
+            fail(store, hook.key, FailedDelivery(sequence, 9, None, "given up"))
         Retention(store, 5_000_000).apply_if_due()
         assert [each.event for each in store.notifications.after("ada")] == ["b"]
-        assert [each.sequence for each in store.webhooks.retries(hook.key)] == [2]
+        assert [each.number for each in store.channels.failures(hook.key)] == [2]
         assert {each.form for each in store.publications.after(0)} == {None}
         assert store.publications.accept(events, 0) == [False, False]
         retention = Retention(store, None)

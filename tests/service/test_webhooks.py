@@ -6,14 +6,15 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from tests.channels.test_webhook import Clock, deliver, dispatching, events
 from tests.service.receiving import receiver
 from tests.service.running import client_of, eventually, server_at
-from tests.service.test_webhook_dispatcher import LOCAL, Clock, deliver, dispatching, events
 
 from tidings.service.server import WebServer
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
+LOCAL_HOOKS = ServiceSettings(webhook_networks=("127.0.0.0/8",))
 PUBLIC = "https://hooks.example.com/ada"
 
 
@@ -34,7 +35,7 @@ def subscriber_of(address: str, server: WebServer, name: str) -> Iterator[httpx2
 
 
 def test_a_webhook_is_put_used_changed_and_removed(address: str) -> None:
-    with receiver() as hook, server_at(address, LOCAL) as server, client_of(server) as client:
+    with receiver() as hook, server_at(address, LOCAL_HOOKS) as server, client_of(server) as client:
         path, form = "/v1/webhooks/w1", {"subscriber": "ada", "url": hook.url}
         put = client.put(path, json=form)
         assert put.status_code == 201, put.text

@@ -1,11 +1,13 @@
 """The figures of a store are those of its parts."""
 
+from tests.store.channel_states import fail
+
 from tidings import DeadLetter, Delivery, Event
 from tidings.store import EngineStep, open_store
 from tidings.store.append_batch import BatchAppend
+from tidings.store.channels import FailedDelivery
 from tidings.store.figures import StoreFigures, WebhookFigures, read_figures
 from tidings.store.publications import NewPublication
-from tidings.store.webhooks import Retry
 
 
 def test_an_empty_store_has_nothing(address: str) -> None:
@@ -27,8 +29,8 @@ def test_what_waits_and_what_failed_is_counted(address: str) -> None:
         output = BatchAppend.of("local", 1, deliveries, late=(), dead=[DeadLetter("x", "bad")])
         store.log.append(EngineStep(1, None, 0, upto=1), output)
         keys = {webhook.id: webhook.key for webhook in store.webhooks.of("ada")}
-        store.webhooks.failed(keys["h1"], Retry(1, 1, 5, "no answer"), 5)
-        store.webhooks.failed(keys["h2"], Retry(1, 9, None, "no answer"), 5, disabled="gone")
+        fail(store, keys["h1"], FailedDelivery(1, 1, 5, "no answer"))
+        fail(store, keys["h2"], FailedDelivery(1, 9, None, "no answer"), disabled="gone")
         figures = read_figures(store.database)
     assert (figures.published, figures.taken, figures.waiting, figures.step) == (3, 1, 2, 1)
     assert figures.lag_s(5_000_000) == 3.0

@@ -10,9 +10,10 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidings.store import Store
+from tidings.store.channels import ChannelSummary
 from tidings.store.dead_letters import KINDS as LETTERS
 from tidings.store.records import KINDS
-from tidings.store.webhooks import WebhookSummary
+from tidings.store.webhooks import WEBHOOK
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -89,10 +90,10 @@ class _StoreCollector(Collector):
         for kind in LETTERS:
             letters.add_metric([kind], store.letters.count(kind))
         yield letters
-        yield from _webhook_gauges(store.webhooks.summary())
+        yield from _webhook_gauges(store.channels.summary(WEBHOOK))
 
 
-def _webhook_gauges(summary: WebhookSummary) -> Iterator[Metric]:
+def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
     webhooks = GaugeMetricFamily("tidings_webhooks", "Webhooks by state.", labels=["state"])
     for state in ("working", "failing", "disabled"):
         webhooks.add_metric([state], getattr(summary, state))

@@ -7,12 +7,15 @@ from threading import Event as Flag
 from threading import Thread, current_thread
 from typing import Final
 
+from tidings.channels import Dispatcher
+from tidings.channels.webhook import webhooks
+from tidings.channels.webhook_target import TargetRules
 from tidings.errors import TidingsError
 from tidings.service.pipeline import Pipeline
 from tidings.service.settings import ServiceSettings
-from tidings.service.webhook_dispatcher import WebhookDispatcher
 from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT
+from tidings.store.webhooks import WEBHOOK
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
@@ -59,7 +62,8 @@ def _run_for_tenants(
 
 def _send_webhooks(store: Store, settings: ServiceSettings, stop: Flag) -> None:
     """Send the webhooks of a tenant."""
-    WebhookDispatcher(store, settings).run(stop)
+    rules = TargetRules.of(settings.webhook_hosts, settings.webhook_networks)
+    Dispatcher(store, {WEBHOOK: webhooks(rules)}).run(stop)
 
 
 def _deliver(store: Store, settings: ServiceSettings, stop: Flag) -> None:

@@ -14,7 +14,7 @@ _EVERY_S: Final = 600.0
 
 @dataclass
 class Retention:
-    """Deletes notifications and publications of a store after a time, and retries of webhooks.
+    """Deletes notifications and publications of a store after a time, and failures of channels.
 
     What was delivered or published is remembered by its id, so that it is not repeated.
     """
@@ -31,6 +31,6 @@ class Retention:
         before = time.time() - self.keep_us / SECOND_US
         notifications = self.store.notifications.prune(before)
         publications = self.store.publications.prune(before)
-        self.store.webhooks.prune(int(before * SECOND_US))
+        self.store.channels.prune(int(before * SECOND_US))
         if notifications or publications:
             _LOG.info("deleted %d notifications, %d publications", notifications, publications)

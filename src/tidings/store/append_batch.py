@@ -53,9 +53,11 @@ _INBOXES: Final = """
 _NEW: Final = """
     NOT EXISTS (SELECT 1 FROM {} AS d WHERE d.subscriber = i.subscriber AND d.event = i.event)"""
 _INSERT: Final = f"""
-    INSERT INTO deliveries
+    INSERT INTO deliveries (subscriber, sequence, event, rank, position, won_in, matched,
+        delivered_us, query, batch, content, number)
     SELECT i.subscriber, b.last + row_number() OVER (PARTITION BY i.subscriber ORDER BY i.ordinal),
-        i.event, i.rank, i.position, i.won_in, i.matched, i.delivered_us, ?, ?, i.content
+        i.event, i.rank, i.position, i.won_in, i.matched, i.delivered_us, ?, ?, i.content,
+        (SELECT last FROM outbox) - CAST(? AS BIGINT) + i.ordinal + 1
     FROM incoming_deliveries AS i JOIN inboxes AS b ON b.subscriber = i.subscriber
     WHERE {_NEW.format("deliveries")} AND {_NEW.format("pruned")}"""
 _LAST: Final = """
@@ -170,7 +172,9 @@ class BatchAppend:
             return 0
         session.stage(_STAGED, self.rows)
         session.run(_INBOXES)
-        delivered = session.run(_INSERT, self.query, self.batch)
+        # Other writers wait here until this one has committed: numbers become visible in order.
+        session.run("UPDATE outbox SET last = last + ?", len(self.rows))
+        delivered = session.run(_INSERT, self.query, self.batch, len(self.rows))
         session.run(_LAST)
         return delivered
 

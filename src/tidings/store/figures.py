@@ -22,11 +22,14 @@ _WEBHOOKS: Final = """
         count(*),
         coalesce(sum(CASE WHEN w.disabled IS NULL THEN 0 ELSE 1 END), 0),
         coalesce(sum(CASE WHEN w.disabled IS NULL AND w.failures > 0 THEN 1 ELSE 0 END), 0),
-        coalesce(sum(CASE WHEN w.disabled IS NULL AND i.last > w.sequence
-            THEN i.last - w.sequence ELSE 0 END), 0),
-        (SELECT count(*) FROM webhook_retries WHERE next_us IS NOT NULL),
-        (SELECT count(*) FROM webhook_retries WHERE next_us IS NULL)
-    FROM webhooks AS w LEFT JOIN inboxes AS i ON i.subscriber = w.subscriber"""
+        coalesce(sum(CASE WHEN w.disabled IS NULL AND i.last > w.reached
+            THEN i.last - w.reached ELSE 0 END), 0),
+        (SELECT count(f.next_us) FROM channel_failures AS f JOIN channels AS c ON c.key = f.key
+            WHERE c.kind = 'webhook'),
+        (SELECT count(*) - count(f.next_us) FROM channel_failures AS f
+            JOIN channels AS c ON c.key = f.key WHERE c.kind = 'webhook')
+    FROM channels AS w LEFT JOIN inboxes AS i ON i.subscriber = w.subscriber
+    WHERE w.kind = 'webhook'"""
 
 
 class WebhookFigures(NamedTuple):

@@ -21,6 +21,7 @@ BATCHES_KEPT: Final = 1_000
 _COLUMNS: Final = (
     "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content"
 )
+DELIVERY_COLUMNS: Final = f"{_COLUMNS}, number"
 _SELECT: Final = f"{_COLUMNS} FROM deliveries WHERE subscriber = ?"
 _OF_BATCHES: Final = (
     f"{_COLUMNS} FROM deliveries WHERE query = ? AND batch BETWEEN ? AND ? "
@@ -156,10 +157,10 @@ class Notifications:
 
     def _deliveries(self, sql: str, *cells: str | int) -> list[Delivery]:
         rows = self._database.read(lambda session: session.rows(sql, *cells))
-        return [delivery for delivery in map(_delivery, rows) if delivery is not None]
+        return [delivery for delivery in map(delivery_of_row, rows) if delivery is not None]
 
 
-def _delivery(row: Row) -> Delivery | None:
+def delivery_of_row(row: Row) -> Delivery | None:
     """Return the delivery of a row; None, after a warning, if the row is damaged."""
     try:
         delivery = read_delivery(row)

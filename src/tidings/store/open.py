@@ -8,12 +8,14 @@ from typing import Self
 from tidings.errors import StoreError
 from tidings.store.address import DEFAULT_TENANT, Address, check_tenant, read_address
 from tidings.store.catalogue import Catalogue
+from tidings.store.channels import Channels
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.engine_log import EngineLog
 from tidings.store.feed_addresses import FeedAddresses
 from tidings.store.history import ChangeHistory
 from tidings.store.migrate import migrate
 from tidings.store.notifications import Notifications
+from tidings.store.outbox import Outbox
 from tidings.store.protocol import Database
 from tidings.store.publications import Publications
 from tidings.store.sqlite import SqliteDatabase
@@ -33,6 +35,8 @@ class Store:
     publications: Publications
     log: EngineLog
     tokens: Tokens
+    channels: Channels
+    outbox: Outbox
     webhooks: Webhooks
     feed_addresses: FeedAddresses
 
@@ -81,6 +85,7 @@ def open_store(
     except BaseException:
         database.close()
         raise
+    channels = Channels(database)
     return Store(
         database,
         Catalogue(database),
@@ -90,7 +95,9 @@ def open_store(
         Publications(database),
         EngineLog(database),
         Tokens(database),
-        Webhooks(database),
+        channels,
+        Outbox(database),
+        Webhooks(channels),
         FeedAddresses(database),
     )
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import nonempty_text, read_table, store_address
+from tidings.channels.webhook_target import TargetRules
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
 from tidings.service.settings import ServiceSettings
-from tidings.service.webhook_target import TargetRules
 
 _COUNTS: Final = ("body_bytes", "rate", "subscriptions", "recent", "streams", "webhooks")
 _LISTS: Final = ("webhook_hosts", "webhook_networks")
@@ -64,7 +64,7 @@ def _read(table: Form, form: Form, base: Path) -> ServeConfig:
         validate.choice("engine", table["engine"], ENGINES, InvalidForm)
     address = store_address("store", table.get("store", "sqlite:///tidings.db"), base)
     chosen = ServiceSettings(**settings)
-    TargetRules.of(chosen)
+    TargetRules.of(chosen.webhook_hosts, chosen.webhook_networks)
     return ServeConfig(
         address.url,
         nonempty_text("host", table.get("host", "127.0.0.1")),

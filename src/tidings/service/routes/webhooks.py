@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
+from tidings.channels.webhook_target import TargetRules, read_url
 from tidings.errors import InvalidForm
 from tidings.formats.json_forms import fields
 from tidings.model import validate
@@ -15,7 +16,6 @@ from tidings.service.openapi import accepts, answers
 from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.deliveries import check_known
-from tidings.service.webhook_target import TargetRules, read_url
 from tidings.store.webhooks import Webhook
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
@@ -39,11 +39,12 @@ def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Resp
     """
     subscriber = load_form(lambda form: _subscriber(form, caller), form)
     check_known(caller, subscriber)
-    rules = TargetRules.of(caller.tenant.settings)
+    settings = caller.tenant.settings
+    rules = TargetRules.of(settings.webhook_hosts, settings.webhook_networks)
     url = load_form(lambda form: read_url(form.get("url"), rules), form)
     webhooks = caller.tenant.store.webhooks
     is_new = not webhooks.find(id, subscriber)
-    most = caller.tenant.settings.webhooks
+    most = settings.webhooks
     if is_new and len(webhooks.of(subscriber)) >= most:
         raise HttpProblem(409, f"the subscriber has {most} webhooks, the most allowed")
     webhook = webhooks.put(subscriber, id, str(url), _now_us())
@@ -82,7 +83,7 @@ def change_secret(caller: ReaderCaller, id: PathId, subscriber: Owner = None) ->
 def retry_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
     """Try everything that failed again, at once, and also what was given up."""
     webhook = _find(caller, id, subscriber)
-    caller.tenant.store.webhooks.retry_all(webhook.key)
+    caller.tenant.store.channels.retry(webhook.key)
     return _state(caller, _find(caller, id, webhook.subscriber))
 
 
@@ -112,7 +113,7 @@ def _find(caller: Caller, name: str, subscriber: str | None) -> Webhook:
 
 def _state(caller: Caller, webhook: Webhook) -> Form:
     store = caller.tenant.store
-    failed = [_retry(*retry) for retry in store.webhooks.retries(webhook.key, limit=_LISTED)]
+    failed = [_retry(*retry) for retry in store.channels.failures(webhook.key, limit=_LISTED)]
     last = store.notifications.inbox(webhook.subscriber).last
     return {
         "id": webhook.id,

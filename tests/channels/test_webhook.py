@@ -13,12 +13,15 @@ from tests.service.receiving import Received, Receiver, receiver
 from tests.service.running import PATIENCE_S, eventually
 from tests.store.appender import delivery
 
-from tidings.service.settings import ServiceSettings
-from tidings.service.webhook_dispatcher import PAUSES_S, WebhookDispatcher
+from tidings.channels import Dispatcher
+from tidings.channels.progress import PAUSES_S
+from tidings.channels.webhook import webhooks
+from tidings.channels.webhook_target import TargetRules
 from tidings.store import Store, open_store
-from tidings.store.webhooks import Webhook, WebhookSummary
+from tidings.store.channels import ChannelSummary
+from tidings.store.webhooks import WEBHOOK, Webhook
 
-LOCAL = ServiceSettings(webhook_networks=("127.0.0.0/8",))
+LOCAL = TargetRules.of(["*"], ["127.0.0.0/8"])
 
 
 class Clock:
@@ -49,10 +52,9 @@ def hook() -> Iterator[Receiver]:
 
 
 @contextmanager
-def dispatching(
-    store: Store, clock: Clock, settings: ServiceSettings = LOCAL
-) -> Iterator[WebhookDispatcher]:
-    dispatcher, stop = WebhookDispatcher(store, settings, clock), threading.Event()
+def dispatching(store: Store, clock: Clock, rules: TargetRules = LOCAL) -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher(store, {WEBHOOK: webhooks(rules, clock)}, clock)
+    stop = threading.Event()
     thread = threading.Thread(target=dispatcher.run, args=(stop,), daemon=True)
     thread.start()
     try:
@@ -112,17 +114,17 @@ def test_what_fails_is_sent_again_with_the_same_id_and_does_not_stop_the_others(
     with dispatching(store, clock):
         deliver(store, 1, "e1", "e2")
         eventually(lambda: state(store).failures == 1)
-        assert store.webhooks.summary() == WebhookSummary(0, 1, 0, 1, 1, 0)
-        retry = store.webhooks.retries(state(store).key)[0]
-        assert (retry.sequence, retry.attempts, retry.reason) == (1, 1, "the answer has status 500")
+        assert store.channels.summary(WEBHOOK) == ChannelSummary(0, 1, 0, 1, 1, 0)
+        retry = store.channels.failures(state(store).key)[0]
+        assert (retry.number, retry.attempts, retry.reason) == (1, 1, "the answer has status 500")
         clock.now += 2  # the webhook may be used again, but it is not yet time for e1
         deliver(store, 2)
         eventually(lambda: state(store).sequence == 2)
         assert events(hook) == ["e1", "e2"]
         clock.now += PAUSES_S[0]
         deliver(store, 3)
-        eventually(lambda: not store.webhooks.retries(state(store).key))
-        assert store.webhooks.summary() == WebhookSummary(1, 0, 0, 0, 0, 0)
+        eventually(lambda: not store.channels.failures(state(store).key))
+        assert store.channels.summary(WEBHOOK) == ChannelSummary(1, 0, 0, 0, 0, 0)
     assert events(hook) == ["e1", "e2", "e1"]
     ids = [message.headers["webhook-id"] for message in hook.received]
     assert ids[0] == ids[2] != ids[1]
@@ -139,14 +141,14 @@ def test_what_fails_for_days_is_given_up_until_somebody_asks(
             eventually(lambda n=attempt: _attempts(store, key) == n)
             clock.now += max(pause_s, 300)
             deliver(store, attempt)
-        assert store.webhooks.retries(key)[0].next_us is None
-        store.webhooks.retry_all(key)
-        eventually(lambda: not store.webhooks.retries(key))
+        assert store.channels.failures(key)[0].next_us is None
+        store.channels.retry(key)
+        eventually(lambda: not store.channels.failures(key))
     assert events(hook) == ["e1"] * (len(PAUSES_S) + 2)
 
 
 def _attempts(store: Store, key: str) -> int:
-    retries = store.webhooks.retries(key)
+    retries = store.channels.failures(key)
     return retries[0].attempts if retries else 0
 
 
@@ -157,18 +159,18 @@ def test_redirects_are_not_followed(store: Store, hook: Receiver, clock: Clock) 
         deliver(store, 0, "e1")
         eventually(lambda: state(store).failures == 1)
     assert len(hook.received) == 1
-    assert "302" in store.webhooks.retries(state(store).key)[0].reason
+    assert "302" in store.channels.failures(state(store).key)[0].reason
 
 
 def test_nothing_is_sent_to_private_addresses(store: Store, hook: Receiver, clock: Clock) -> None:
     store.webhooks.put("ada", "w1", f"http://localtest.invalid:{hook.server_port}/", 0)
     store.webhooks.put("ada", "w2", hook.url, 0)
-    with dispatching(store, clock, ServiceSettings()):
+    with dispatching(store, clock, TargetRules.of(["*"], [])):
         deliver(store, 0, "e1")
         for name in ("w1", "w2"):
             eventually(lambda n=name: store.webhooks.find(n)[0].failures == 1)
     assert hook.received == []
-    reason = store.webhooks.retries(store.webhooks.find("w2")[0].key)[0].reason
+    reason = store.channels.failures(store.webhooks.find("w2")[0].key)[0].reason
     assert "not public" in reason
 
 
@@ -223,6 +225,6 @@ def test_a_pruned_notification_is_given_up(store: Store, hook: Receiver, clock: 
         clock.now += 600
         deliver(store, 1)
         key = state(store).key
-        eventually(lambda: store.webhooks.retries(key)[0].next_us is None)
-    assert store.webhooks.prune(0) == 1
-    assert store.webhooks.retries(key) == []
+        eventually(lambda: store.channels.failures(key)[0].next_us is None)
+    assert store.channels.prune(0) == 1
+    assert store.channels.failures(key) == []

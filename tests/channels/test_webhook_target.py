@@ -8,11 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from tidings.channels.webhook_target import TargetRules, read_url, resolve
 from tidings.errors import InvalidForm, TidingsError
-from tidings.service.settings import ServiceSettings
-from tidings.service.webhook_target import TargetRules, read_url, resolve
 
-PUBLIC = TargetRules.of(ServiceSettings())
+PUBLIC = TargetRules.of(["*"], [])
 
 
 @pytest.mark.parametrize(
@@ -57,13 +56,13 @@ def test_public_addresses_are_allowed(address: str) -> None:
 
 
 def test_networks_may_be_allowed() -> None:
-    rules = TargetRules.of(ServiceSettings(webhook_networks=("10.0.0.0/8", "::1/128")))
+    rules = TargetRules.of(["*"], ["10.0.0.0/8", "::1/128"])
     assert rules.allow_address(ip_address("10.1.2.3"))
     assert rules.allow_address(ip_address("::ffff:10.1.2.3"))
     assert rules.allow_address(ip_address("::1"))
     assert not rules.allow_address(ip_address("127.0.0.1"))
     with pytest.raises(TidingsError, match="webhook_networks"):
-        TargetRules.of(ServiceSettings(webhook_networks=("10.0.0.1/8",)))
+        TargetRules.of(["*"], ["10.0.0.1/8"])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_what_is_no_address_of_a_receiver_is_refused(url: Any) -> None:
 
 
 def test_only_listed_hosts_are_allowed() -> None:
-    rules = TargetRules.of(ServiceSettings(webhook_hosts=("hooks.example.com", "*.Example.org")))
+    rules = TargetRules.of(["hooks.example.com", "*.Example.org"], [])
     for host in ("hooks.example.com", "HOOKS.example.com", "a.b.example.org"):
         assert read_url(f"https://{host}/", rules).host == host.lower()
     for host in ("example.com", "example.org", "hooks.example.com.evil.net", "8.8.8.8"):

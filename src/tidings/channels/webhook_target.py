@@ -7,6 +7,7 @@ addresses are checked, and the connection is made to an address that was checked
 import asyncio
 import re
 import socket
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from ipaddress import (
     IPv4Address,
@@ -21,7 +22,6 @@ from typing import Final, NamedTuple
 import httpx2
 
 from tidings.errors import InvalidForm, TidingsError, shown
-from tidings.service.settings import ServiceSettings
 
 _URL_BYTES: Final = 2_000
 _PORTS: Final = 65_535
@@ -38,13 +38,13 @@ class TargetRules(NamedTuple):
     networks: tuple[IPv4Network | IPv6Network, ...]
 
     @classmethod
-    def of(cls, settings: ServiceSettings) -> "TargetRules":
-        """Return the rules of a service."""
+    def of(cls, hosts: Iterable[str], networks: Iterable[str]) -> "TargetRules":
+        """Return the rules of settings, in which networks are texts."""
         try:
-            networks = tuple(map(ip_network, settings.webhook_networks))
+            allowed = tuple(map(ip_network, networks))
         except ValueError as error:
             raise TidingsError(f"webhook_networks: {error}") from None
-        return cls(tuple(host.lower() for host in settings.webhook_hosts), networks)
+        return cls(tuple(host.lower() for host in hosts), allowed)
 
     def allow_address(self, address: Address) -> bool:
         """Return whether an address is public, or in one of the networks."""

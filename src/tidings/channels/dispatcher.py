@@ -1,0 +1,226 @@
+"""The dispatcher: it sends what the outbox of a store holds for its channels, at least once.
+
+Each channel is served on its own, so one that is down delays only itself. Several dispatchers may
+run over one store: a channel is reserved by one of them at a time, and the reservation of one that
+dies ends by itself after seconds.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from secrets import token_hex
+from threading import Event as Flag
+from typing import Final
+
+from tidings.channels.progress import channel_failed, progress_of
+from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
+from tidings.errors import StoreError, TidingsError, described
+from tidings.model.values import SECOND_US
+from tidings.store import Store
+from tidings.store.channels import Channel
+from tidings.store.outbox import OutboxEntry, PageProgress
+
+_LOG: Final = logging.getLogger(__name__)
+_TURN_S: Final = 20.0
+"""How long one channel is served at a time, before others get its place."""
+_LEASE_S: Final = 10.0
+_RENEW_EVERY_S: Final = 2.5
+_AT_ONCE: Final = 64
+_LOOK_EVERY_S: Final = 1.0
+_GRACE_S: Final = 5.0
+_PRUNED: Final = Outcome(Status.REFUSED, "the notification was pruned")
+
+
+@dataclass
+class SendRate:
+    """A token bucket that holds what may be sent in one second."""
+
+    rate: float | None
+    tokens: float = 1.0
+    filled_at: float = 0.0
+
+    def most(self, wanted: int, now: float) -> int:
+        """Return how many of the wanted messages may be sent now."""
+        if self.rate is None:
+            return wanted
+        gained = (now - self.filled_at) * self.rate
+        self.tokens = min(max(1.0, self.rate), self.tokens + gained)
+        self.filled_at = now
+        return min(wanted, int(self.tokens))
+
+    def take(self, count: int) -> None:
+        """Count messages that were sent."""
+        if self.rate is not None:
+            self.tokens -= count
+
+    @property
+    def wait_s(self) -> float:
+        """How long it takes until one more may be sent."""
+        return 0.0 if self.rate is None else max(0.0, (1.0 - self.tokens) / self.rate)
+
+
+@dataclass
+class OpenChannel:
+    """A channel with its sender, as long as its settings stay the same."""
+
+    settings: Mapping[str, object]
+    sender: Sender
+    limit: SendRate
+
+
+class Dispatcher:
+    """The sender of a tenant's channels, of the kinds that it has an opener for."""
+
+    def __init__(
+        self,
+        store: Store,
+        openers: Mapping[str, OpenSender],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._openers, self._clock = store, openers, clock
+        self._owner = token_hex(8)
+        self._open = dict[str, OpenChannel]()
+        self._tasks = dict[str, asyncio.Task[None]]()
+
+    def run(self, stop: Flag, drain_s: float | None = None) -> None:
+        """Send until the flag is set.
+
+        With `drain_s`, end as soon as everything is sent; a channel that fails is tried for as
+        many seconds.
+        """
+        asyncio.run(self._run(stop, drain_s))
+
+    async def _run(self, stop: Flag, drain_s: float | None) -> None:
+        watch = self._store.database.watch()
+        heartbeat = asyncio.create_task(self._renew())
+        began = time.monotonic()
+        try:
+            while not stop.is_set():
+                try:
+                    await self._start_due(stop)
+                    if drain_s is not None and await self._is_drained(began + drain_s):
+                        break
+                    await asyncio.to_thread(watch.wait, _LOOK_EVERY_S)
+                except StoreError as error:
+                    _LOG.warning("channels wait for the store: %s", error)
+                    await asyncio.to_thread(stop.wait, _LOOK_EVERY_S)
+            if self._tasks:
+                await asyncio.wait(self._tasks.values(), timeout=_GRACE_S)
+        finally:
+            running = [heartbeat, *self._tasks.values()]
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(
+                *(each.sender.close() for each in self._open.values()), return_exceptions=True
+            )
+            watch.close()
+
+    async def _renew(self) -> None:
+        """Keep the reservations of the channels that are being served."""
+        while True:
+            await asyncio.sleep(_RENEW_EVERY_S)
+            if self._tasks:
+                with suppress(StoreError):  # those who serve them report it
+                    await asyncio.to_thread(
+                        self._store.outbox.renew, self._owner, self._lease_end_us()
+                    )
+
+    async def _start_due(self, stop: Flag) -> None:
+        due = await asyncio.to_thread(self._store.outbox.due, tuple(self._openers), self._now_us())
+        for channel in due:
+            if channel.key not in self._tasks and len(self._tasks) < _AT_ONCE:
+                task = asyncio.create_task(self._serve(channel.key, stop))
+                self._tasks[channel.key] = task
+                task.add_done_callback(lambda _, key=channel.key: self._tasks.pop(key))  # type: ignore[misc]
+
+    async def _is_drained(self, deadline: float) -> bool:
+        """Return whether nothing is left to send, or what is left fails for too long."""
+        if self._tasks:
+            return False
+        kinds = tuple(self._openers)
+        if await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us()):
+            return False
+        late = time.monotonic() >= deadline
+        return late or not await asyncio.to_thread(self._store.outbox.failing, kinds)
+
+    async def _serve(self, key: str, stop: Flag) -> None:
+        """Send what is due of one channel, until it rests or its turn is over."""
+        outbox, ends = self._store.outbox, time.monotonic() + _TURN_S
+        try:
+            lease = (key, self._owner, self._now_us(), self._lease_end_us())
+            channel = await asyncio.to_thread(outbox.lease, *lease)
+            while channel is not None and time.monotonic() < ends and not stop.is_set():
+                channel = await self._serve_page(channel)
+            await asyncio.to_thread(outbox.release, key, self._owner)
+        except StoreError as error:
+            _LOG.warning("channel %s waits for the store: %s", key, error)
+
+    async def _serve_page(self, channel: Channel) -> Channel | None:
+        """Send one page; return the channel if it may have another one."""
+        try:
+            opened = await self._opened(channel)
+            if opened is None:
+                return None
+            limit = opened.limit.most(opened.sender.batch, time.monotonic())
+            if not limit:
+                await asyncio.sleep(min(opened.limit.wait_s, _LOOK_EVERY_S))
+                return channel
+            page = await asyncio.to_thread(self._store.outbox.page, channel, self._now_us(), limit)
+            if not page.entries and page.upto == channel.reached:
+                return None
+            opened.limit.take(len(page.entries))
+            outcomes = await _send(opened.sender, page.entries)
+        except StoreError:
+            raise
+        except TidingsError as error:
+            failed = channel_failed(channel, described(error), self._now_us())
+            return await self._note(channel, failed)
+        except Exception as error:  # noqa: BLE001 - a sender must not stop those of other channels
+            _LOG.debug("channel %s", channel.id, exc_info=True)  # its text may hold a secret
+            reason = f"unexpected {type(error).__name__}"
+            return await self._note(channel, channel_failed(channel, reason, self._now_us()))
+        in_order = opened.sender.in_order
+        progress = progress_of(channel, page, outcomes, in_order=in_order, now_us=self._now_us())
+        return await self._note(channel, progress)
+
+    async def _opened(self, channel: Channel) -> OpenChannel | None:
+        """Return the sender of a channel, opened again if its settings have changed."""
+        opened = self._open.get(channel.key)
+        if opened is not None and opened.settings == channel.settings:
+            return opened
+        if opened is not None:
+            del self._open[channel.key]
+            await opened.sender.close()
+        sender = await asyncio.to_thread(self._openers[channel.kind], channel)
+        if sender is None:
+            return None
+        opened = OpenChannel(channel.settings, sender, SendRate(sender.rate))
+        self._open[channel.key] = opened
+        return opened
+
+    async def _note(self, channel: Channel, progress: PageProgress) -> Channel | None:
+        """Write down what came of a page; return the channel if it goes on."""
+        if progress.failures:
+            level = logging.WARNING if progress.disabled else logging.INFO
+            count, reason = progress.failures, progress.reason
+            _LOG.log(level, "channel %s, failure %d: %s", channel.id, count, reason)
+        note = self._store.outbox.note
+        going = await asyncio.to_thread(note, channel.key, self._owner, progress)
+        return going if progress.next_us == 0 else None
+
+    def _lease_end_us(self) -> int:
+        return self._now_us() + int(_LEASE_S * SECOND_US)
+
+    def _now_us(self) -> int:
+        return int(self._clock() * SECOND_US)
+
+
+async def _send(sender: Sender, entries: Sequence[OutboxEntry]) -> list[Outcome]:
+    """Send the entries that are still there; return the outcome of each."""
+    messages = [Message(each.delivery, each.attempts) for each in entries if each.delivery]
+    outcomes = iter(await sender.send(messages) if messages else ())
+    return [_PRUNED if each.delivery is None else next(outcomes) for each in entries]

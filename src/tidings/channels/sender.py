@@ -1,0 +1,103 @@
+"""The protocol of senders: messages in, and what came of each out."""
+
+import json
+from collections.abc import Callable, Sequence
+from enum import Enum
+from hashlib import sha256
+from typing import NamedTuple, Protocol
+
+from tidings.model.records import Delivery
+from tidings.store.channels import Channel
+
+
+class Message(NamedTuple):
+    """A delivery to be sent, and how often that has failed."""
+
+    delivery: Delivery
+    attempts: int = 0
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of the delivery."""
+        return delivery_key(self.delivery)
+
+    @property
+    def body(self) -> str:
+        """The form of the delivery, as JSON."""
+        return json.dumps(self.delivery.to_dict(), ensure_ascii=False, separators=(",", ":"))
+
+
+def delivery_key(delivery: Delivery) -> str:
+    """Return the key by which a receiver recognises a delivery that is sent again.
+
+    It depends on the subscriber, the sequence and the event, so it is the same in every channel,
+    on every attempt, and after every restart.
+
+    >>> delivery_key(Delivery("ada", "film-1", 0.5, 1, {}, (), 7, 0))
+    '80e0527f958976da734012e2076b7e8bf38ed45029ed8f9b'
+    """
+    text = json.dumps([delivery.subscriber, delivery.sequence, delivery.event])
+    return sha256(text.encode()).hexdigest()[:48]
+
+
+class Status(Enum):
+    """What came of a message."""
+
+    SENT = "sent"
+    SKIPPED = "skipped"
+    """It is not for this channel: as good as sent, but not counted."""
+    LATER = "later"
+    """It is too early: this message and those after it wait until a time, without a failure."""
+    FAILED = "failed"
+    """It may work another time."""
+    REFUSED = "refused"
+    """It never will: the message is given up, and kept with the reason."""
+    GONE = "gone"
+    """The receiver wants nothing any more: the channel is disabled until somebody resumes it."""
+
+
+class Outcome(NamedTuple):
+    """What came of a message, why, and before when nothing should be sent."""
+
+    status: Status
+    reason: str = ""
+    until_us: int = 0
+
+
+SENT = Outcome(Status.SENT)
+
+
+class Sender(Protocol):
+    """What sends the messages of one channel. Only one call is under way at a time."""
+
+    @property
+    def batch(self) -> int:
+        """The most messages of one call."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether messages wait for those before them.
+
+        If not, one that fails is stepped over and tried again later, and given up after days.
+        """
+
+    @property
+    def rate(self) -> float | None:
+        """Messages per second, at most; None for as many as possible."""
+
+    async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """Send messages, in order; return the outcome of each, within half a minute.
+
+        A failure of the whole call may be raised as a `TidingsError` instead.
+        """
+
+    async def close(self) -> None:
+        """Release connections."""
+
+
+OpenSender = Callable[[Channel], Sender | None]
+"""Returns the sender of a channel; None if this process does not serve it.
+
+It is called again when the settings of the channel have changed. A `TidingsError` is a failure of
+the channel, which is tried again.
+"""
