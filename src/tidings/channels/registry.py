@@ -1,0 +1,76 @@
+"""The types of channels that a config may name, and the channels that it declares."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from tidings.channels.sender import OpenSender, Sender
+from tidings.channels.transport import DeclaredChannel, Transport, TransportForm
+from tidings.errors import InvalidForm, prefix_errors, shown
+from tidings.model import validate
+from tidings.store import Store
+from tidings.store.channels import NEW, STARTS, Channel, ChannelDraft
+
+COMMON: Final = ("id", "type", "subscriber", "start", "rate")
+
+ReadTransport = Callable[[TransportForm], Transport]
+
+
+class ChannelType:
+    """A type of channel: the keys that it has beside the common ones, and what reads them."""
+
+    def __init__(self, read: ReadTransport, *keys: str) -> None:
+        self.read, self.keys = read, keys
+
+
+TYPES: Final[Mapping[str, ChannelType]] = {}
+
+
+def read_channel(form: Mapping[str, Any]) -> DeclaredChannel:
+    """Read a table of `[[channels]]`; its id is that of the type if it has none."""
+    kind = form.get("type")
+    if not isinstance(kind, str) or kind not in TYPES:
+        listed = ", ".join(sorted(TYPES))
+        raise InvalidForm(f"unknown type {shown(kind)}; expected one of: {listed}")
+    table = TransportForm(form, (*COMMON, *TYPES[kind].keys))
+    return DeclaredChannel(
+        kind,
+        validate.name("id", form.get("id", kind), InvalidForm),
+        TYPES[kind].read(table),
+        table.optional("subscriber"),
+        table.choice("start", STARTS, NEW),
+    )
+
+
+def read_channels(forms: object) -> tuple[DeclaredChannel, ...]:
+    """Read all tables of `[[channels]]`; ids are unique."""
+    if not isinstance(forms, list) or not all(isinstance(form, Mapping) for form in forms):
+        raise InvalidForm("channels must be tables: write [[channels]] above each")
+    declared = dict[str, DeclaredChannel]()
+    for number, form in enumerate(forms, start=1):
+        with prefix_errors(f"[[channels]] {number}: ", raised=InvalidForm):
+            channel = read_channel(form)
+            if channel.id in declared:
+                raise InvalidForm(f"there are two channels with the id {shown(channel.id)}")
+            declared[channel.id] = channel
+    return tuple(declared.values())
+
+
+def declare(store: Store, declared: Sequence[DeclaredChannel], now_us: int) -> None:
+    """Enter the channels of a config into a store, unless they are there already."""
+    for channel in declared:
+        known = store.channels.find(channel.id, kind=channel.kind)
+        if not channel.transport.personal and not known:
+            draft = ChannelDraft(channel.kind, channel.id, channel.subscriber, {}, channel.start)
+            store.channels.put(draft, now_us)
+
+
+def openers(declared: Sequence[DeclaredChannel]) -> dict[str, OpenSender]:
+    """Return what opens the senders of the declared channels, and of those sent `via` one."""
+    by_name = {(channel.kind, channel.id): channel.transport for channel in declared}
+
+    def open_sender(channel: Channel) -> Sender | None:
+        name = channel.settings.get("via", channel.id)
+        transport = by_name.get((channel.kind, str(name)))
+        return None if transport is None else transport.open(channel)
+
+    return {channel.kind: open_sender for channel in declared}
