@@ -34,6 +34,7 @@ BENCHES = {
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
     "service": "the HTTP service under load: publishing, feeds, and live streams",
+    "capacity": "the plan of `tidings plan` next to runs that its calibration did not see",
     "compare": "eight policies over one recording, next to one of them alone",
     "preview": "a slider on the page: a tried policy next to the saved one",
     "recovery": "from kill -9 of a pipeline to its next delivery",

@@ -18,6 +18,7 @@ PAGES = {
         "spark",
         "pipeline",
         "operations",
+        "capacity",
         "lab",
         "papers",
         "papers-report",

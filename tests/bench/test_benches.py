@@ -261,6 +261,12 @@ def test_the_command_lists_all_benchmarks() -> None:
     assert "name the bench that gets the option --rounds=3" in wrong.stderr
 
 
+def test_capacity_compares_the_model_with_runs(bench: Bench) -> None:
+    result = json.loads(bench("capacity", "--quick", "--json"))
+    assert [(row["size"], row["matches"]) for row in result["rows"]] == [(3_000, 10), (3_000, 100)]
+    assert all(row["ratio"] > 0 and row["index_ratio"] > 0.5 for row in result["rows"])
+
+
 def test_compare_measures_eight_policies_next_to_one(bench: Bench) -> None:
     result = json.loads(bench("compare", "--quick", "--json"))
     assert [row["way"] for row in result["rows"]] == ["tidings lab compare", "replay"]

@@ -79,11 +79,12 @@ def _policy(policy: object, limits: Limits) -> Policy | None:
     if policy == OWN:
         return None
     if isinstance(policy, str | Path):
-        return _read_file(Path(policy), limits)
+        return read_policy_file(Path(policy), limits)
     return read_policy(policy, limits)  # type: ignore[arg-type]
 
 
-def _read_file(path: Path, limits: Limits) -> Policy:
+def read_policy_file(path: Path, limits: Limits = TRUSTED) -> Policy:
+    """Read a policy from a TOML or JSON file."""
     with prefix_errors(f"{path}: ", raised=InvalidForm):
         if path.suffix == ".json":
             return loads_policy(_read_json(path), limits)

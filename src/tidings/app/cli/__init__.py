@@ -2,6 +2,7 @@
 
 from tidings.app.cli import (
     lab_commands,
+    plan_command,
     query_commands,
     run_command,
     service_commands,
@@ -14,6 +15,7 @@ __all__ = [
     "app",
     "lab_commands",
     "main",
+    "plan_command",
     "query_commands",
     "run_command",
     "service_commands",

@@ -1,0 +1,226 @@
+"""The model of capacity: processor time, memory and disk of a pipeline as a function of its load.
+
+A trigger of E events with m matches each, n subscriptions and a state of B bytes takes the
+processor time
+
+    trigger + E (event + m (match + growth log2(n / 100,000))) + B state_byte
+
+Every bucket is read and written once per trigger, whoever has matches in it; and in an index of
+twice the size every match has about the same number of further cache misses. The state has a part
+for each subscriber, one for each match in its window, and the ids of events that each bucket
+remembers. All costs are measured on the machine at hand.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, NamedTuple
+
+from tidings.errors import InvalidForm, shown
+from tidings.policy import DEFAULT_POLICY, Policy
+from tidings.window.continuous import Continuous
+
+BASE: Final = 100_000
+"""Subscriptions at which the cost of a match is `match_us`."""
+BUSY: Final = 0.7
+"""The share of the cores' time that the load may take, so that a burst or a restart is absorbed."""
+BUCKET: Final = 5_000
+"""Subscribers per bucket, above which a task becomes long."""
+PART_BYTES: Final = 8 << 30
+"""Bytes of the index of one part, which a worker maps into memory."""
+WORKER_BYTES: Final = 1 << 30
+"""Memory of a core besides index and state: a Python worker, Java, and the batch itself."""
+VERSIONS: Final = 2
+"""Versions of the index on disk: the one in use, and the next one while it is built."""
+SNAPSHOTS: Final = 3
+"""Snapshots of the state on disk, beside the changes between them."""
+DAY_S: Final = 86_400
+ID_BYTES: Final = 24
+CAPACITY: Final = 1 << 15
+"""Ids of events that a bucket remembers; one has ID_BYTES."""
+_US: Final = 1e6
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs measured by a calibration."""
+
+    trigger_s: float
+    event_us: float
+    match_us: float
+    growth_us: float
+    state_byte_us: float
+    build_us: float
+    index_bytes: float
+    subscriber_bytes: float
+    held_bytes: float
+    overlap: float
+    """Processor seconds per second and core while the pipeline is busy."""
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the JSON form."""
+        return asdict(self)
+
+
+def read_costs(form: Any) -> Costs:
+    """Return the costs of a JSON form, as `to_dict` returned it."""
+    names = [each.name for each in fields(Costs)]
+    if not isinstance(form, Mapping) or {*form} != {*names}:
+        raise InvalidForm(f"a calibration has the fields {', '.join(names)}, not {shown(form)}")
+    for name, cost in form.items():
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+            raise InvalidForm(f"calibration: {name} must be a positive number, not {shown(cost)}")
+    return Costs(**{name: float(cost) for name, cost in form.items()})
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The load to plan for."""
+
+    subscriptions: int
+    subscribers: int
+    events_per_s: float
+    matches: float
+    policy: Policy = DEFAULT_POLICY
+    trigger_s: float = 10.0
+
+    @property
+    def held(self) -> float:
+        """Matches in the window of a subscriber."""
+        rate = self.events_per_s * self.matches / self.subscribers
+        return held_at_most(self.policy.window, rate)
+
+    @property
+    def buckets(self) -> int:
+        """The least number of buckets."""
+        return max(8, math.ceil(self.subscribers / BUCKET))
+
+    def __post_init__(self) -> None:
+        for name in ("subscriptions", "subscribers", "events_per_s", "matches", "trigger_s"):
+            number = getattr(self, name)
+            if not 0 < number < math.inf:
+                raise InvalidForm(f"{name} must be a positive number, not {shown(number)}")
+
+
+class Breaking(NamedTuple):
+    """A resource that limits a plan: the events per second at which it does, and why."""
+
+    events_per_s: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class CapacityPlan:
+    """The machines that a demand takes."""
+
+    cores: int
+    memory_bytes: int
+    disk_bytes: int
+    parts: int
+    buckets: int
+    trigger_s: float
+    """Processor seconds of one trigger."""
+    fixed_share: float
+    """The share of a trigger that does not depend on its events: Spark, and the state."""
+    build_s: float
+    index_bytes: int
+    state_bytes: int
+    breaks_first: Breaking
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        form = asdict(self)
+        return form | {"breaks_first": self.breaks_first._asdict()}
+
+
+def held_at_most(window: Any, per_s: float) -> float:
+    """Return the matches that a window holds when so many arrive in a second."""
+    length = getattr(window, "length", None)
+    if length is not None and length.count is not None:
+        return float(length.count)
+    if isinstance(window, Continuous):
+        return 0.0
+    return per_s * (DAY_S if length is None else length.us / _US)
+
+
+def bucket_id_bytes(events: float, matches: float, buckets: int) -> float:
+    """Return the bytes of the ids that a bucket remembers, of events that matched in it."""
+    return ID_BYTES * min(CAPACITY, events * min(1.0, matches / buckets))
+
+
+def doublings(subscriptions: int) -> float:
+    """Return how often the base doubles until it is the number of subscriptions."""
+    return max(0.0, math.log2(subscriptions / BASE))
+
+
+def match_seconds(costs: Costs, demand: Demand) -> float:
+    """Return the processor time of one match."""
+    return (costs.match_us + costs.growth_us * doublings(demand.subscriptions)) / _US
+
+
+def event_seconds(costs: Costs, demand: Demand) -> float:
+    """Return the processor time of one event, with its matches."""
+    return costs.event_us / _US + demand.matches * match_seconds(costs, demand)
+
+
+def state_bytes(costs: Costs, demand: Demand) -> float:
+    """Return the bytes of all windows, once they are full, and of the ids of a week."""
+    each = costs.subscriber_bytes + demand.held * costs.held_bytes
+    week = demand.events_per_s * 7 * DAY_S
+    ids = demand.buckets * bucket_id_bytes(week, demand.matches, demand.buckets)
+    return demand.subscribers * each + ids
+
+
+def trigger_seconds(costs: Costs, demand: Demand) -> float:
+    """Return the processor time of one trigger."""
+    events = demand.events_per_s * demand.trigger_s
+    return _fixed_seconds(costs, demand) + events * event_seconds(costs, demand)
+
+
+def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
+    """Return the throughput of so many cores that do nothing else, with triggers of this length."""
+    usable = cores * costs.overlap * demand.trigger_s - _fixed_seconds(costs, demand)
+    return max(0.0, usable) / event_seconds(costs, demand) / demand.trigger_s
+
+
+def _fixed_seconds(costs: Costs, demand: Demand) -> float:
+    """Return the processor time of a trigger whose events match nothing."""
+    return costs.trigger_s + state_bytes(costs, demand) * costs.state_byte_us / _US
+
+
+def make_plan(costs: Costs, demand: Demand) -> CapacityPlan:
+    """Return what a demand takes, at a load of 70 % of the cores' time."""
+    seconds = trigger_seconds(costs, demand)
+    cores = max(1, math.ceil(seconds / (demand.trigger_s * BUSY * costs.overlap)))
+    index, state = demand.subscriptions * costs.index_bytes, state_bytes(costs, demand)
+    parts = max(1, math.ceil(index / PART_BYTES))
+    buckets = max(demand.buckets, 2 * cores)
+    return CapacityPlan(
+        cores=cores,
+        memory_bytes=int(index + 2 * state + cores * WORKER_BYTES),
+        disk_bytes=int(VERSIONS * index + SNAPSHOTS * state),
+        parts=parts,
+        buckets=math.ceil(buckets / parts) * parts,
+        trigger_s=seconds,
+        fixed_share=_fixed_seconds(costs, demand) / seconds,
+        build_s=demand.subscriptions * costs.build_us / _US,
+        index_bytes=int(index),
+        state_bytes=int(state),
+        breaks_first=_breaks_first(costs, demand, cores),
+    )
+
+
+def _breaks_first(costs: Costs, demand: Demand, cores: int) -> Breaking:
+    """Return what limits the planned cores as events become more."""
+    most = events_per_second(costs, demand, cores)
+    seconds = {
+        "the state: each trigger reads and writes the windows of all subscribers, so longer "
+        "triggers help": _fixed_seconds(costs, demand),
+        "the matches: each is ranked, sent to its bucket and put into a window": (
+            demand.events_per_s * demand.trigger_s * demand.matches * match_seconds(costs, demand)
+        ),
+        "the events: each is read and looked up, whether it matches or not": (
+            demand.events_per_s * demand.trigger_s * costs.event_us / _US
+        ),
+    }
+    return Breaking(most, max(seconds, key=seconds.__getitem__))

@@ -1,0 +1,43 @@
+"""Processor time of this process and of all that it started, such as Java and Spark's workers."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_PROC: Final = Path("/proc")
+
+
+class _Usage(NamedTuple):
+    parent: int
+    ticks: int
+
+
+def processor_seconds() -> float:
+    """Return the processor time so far; without /proc, that of this process alone."""
+    usage = _read_all()
+    me = os.getpid()
+    if me not in usage:
+        times = os.times()
+        return times.user + times.system
+    ticks = sum(each.ticks for number, each in usage.items() if _descends(number, me, usage))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _read_all() -> dict[int, _Usage]:
+    """Return the usage of every process, including that of its children which have ended."""
+    usage = dict[int, _Usage]()
+    for path in _PROC.glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            # The name of a program, in parentheses, may contain spaces and parentheses.
+            fields = path.read_text().rpartition(")")[2].split()
+            usage[int(path.parent.name)] = _Usage(int(fields[1]), sum(map(int, fields[11:15])))
+    return usage
+
+
+def _descends(number: int, root: int, usage: dict[int, _Usage]) -> bool:
+    while number != root:
+        if number not in usage:
+            return False
+        number = usage[number].parent
+    return True

@@ -1,0 +1,59 @@
+"""Costs are found again in runs that were computed from them; one real run has all figures."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidings import Policy, Sliding
+from tidings.lab.capacity.calibrate import CASES, Case, Measurement, fit, measure
+from tidings.lab.capacity.model import doublings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_of(case: Case) -> Measurement:
+    held, ids = 3.0 * case.offered, 24.0 * case.events
+    stored = case.subscribers * 40 + held * 20 + ids
+    growth = case.offered * doublings(case.subscriptions)
+    seconds = 0.4 + case.events * 30e-6 + case.offered * 10e-6 + growth * 1e-6 + stored * 1e-8
+    return Measurement(
+        case,
+        seconds,
+        seconds / 2,
+        case.subscriptions * 50e-6,
+        160 * case.subscriptions,
+        stored,
+        held,
+        ids,
+    )
+
+
+def test_costs_are_found_again() -> None:
+    costs = fit([run_of(case) for case in CASES])
+    assert costs.trigger_s == pytest.approx(0.4, rel=1e-3)
+    assert costs.event_us == pytest.approx(30, rel=1e-3)
+    assert costs.match_us == pytest.approx(10, rel=1e-3)
+    assert costs.growth_us == pytest.approx(1, rel=1e-3)
+    assert costs.state_byte_us == pytest.approx(0.01, rel=1e-2)
+    assert (costs.subscriber_bytes, costs.held_bytes) == pytest.approx((40, 20), rel=1e-3)
+    assert (costs.build_us, costs.index_bytes) == pytest.approx((50, 160))
+
+
+def test_costs_are_never_negative() -> None:
+    noisy = [
+        Measurement(case, 1.0 + 0.1 * (number % 2), 1.0, 1.0, 1, 1.0, 1.0, 2.0)
+        for number, case in enumerate(CASES)
+    ]
+    assert min(fit(noisy).to_dict().values()) >= 0
+
+
+@pytest.mark.spark
+def test_a_run_measures_time_and_bytes(spark: "SparkSession") -> None:
+    run = measure(Case(600, 200, 5.0, 40), Policy(k=3, window=Sliding(10)))
+    assert run.processor_s > 0
+    assert run.wall_s > 0
+    assert run.build_s > 0
+    assert run.index_bytes > 600 * 20
+    assert run.state_bytes > run.id_bytes > 0
+    assert 0 < run.held <= 200 * 10
