@@ -21,6 +21,10 @@ from tidings.model.records import Event
 UNREADABLE: Final = ("stop", "dead-letter")
 KAFKA: Final = "tidings-kafka"
 TABLE: Final = "tidings-table"
+KINESIS: Final = "tidings-kinesis"
+NATS: Final = "tidings-nats"
+MQTT: Final = "tidings-mqtt"
+RSS: Final = "tidings-rss"
 _WILD: Final = re.compile(r"[*?\[]")
 
 

@@ -137,6 +137,35 @@ class Layout:
         converters: dict[str, Convert] = {**readers, **lists}
         return {name: partial(_naming, name, convert) for name, convert in converters.items()}
 
+    def form(
+        self, record: object, generated: Mapping[str, object], limits: Limits = TRUSTED
+    ) -> dict[str, Any]:
+        """Return the form of an event for a flat JSON object; nested objects get dotted names.
+
+        The values that are `generated` are those of this record.
+        """
+        fields = flat_fields(record, limits)
+        if isinstance(record, dict) and isinstance(record.get(CONTENT), dict):
+            within = [name for name in fields if name.startswith(f"{CONTENT}.")]
+            fields = {name: value for name, value in fields.items() if name not in within}
+            fields[CONTENT] = record[CONTENT]
+        values = {name: fields.get(source) for name, source in self.columns.items()}
+        for name, value in fields.items():
+            if name not in self.renamed and self.keeps(name):
+                values[name] = value
+        values |= generated
+        values = {name: value for name, value in values.items() if value is not None}
+        for name in self.converters.keys() & values.keys():
+            values[name] = self.converters[name](values[name])
+        for name in GENERATED:
+            if name not in values:
+                raise InvalidForm(f"field {self.source_of(name)!r} is missing")
+        form: dict[str, Any] = {"attributes": values}
+        for name in EVENT_COLUMNS:
+            if name in values:
+                form[name] = values.pop(name)
+        return form
+
     def cells(self, others: Cells = AS_READ) -> Cells:
         """Return the readers of cells, given those of cells without a list or a type."""
         return others._replace(converters=self.converters) if self.converters else others
@@ -183,29 +212,9 @@ class FileLayout:
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
     def form(self, record: object, row: int, limits: Limits = TRUSTED) -> dict[str, Any]:
-        """Return the form of an event for a flat JSON object; nested objects get dotted names."""
-        fields = flat_fields(record, limits)
-        if isinstance(record, dict) and isinstance(record.get(CONTENT), dict):
-            within = [name for name in fields if name.startswith(f"{CONTENT}.")]
-            fields = {name: value for name, value in fields.items() if name not in within}
-            fields[CONTENT] = record[CONTENT]
-        layout = self.layout
-        values = {name: fields.get(source) for name, source in layout.columns.items()}
-        for name, value in fields.items():
-            if name not in layout.renamed and layout.keeps(name):
-                values[name] = value
-        values |= {name: generate(row) for name, generate in self.generators.items()}
-        values = {name: value for name, value in values.items() if value is not None}
-        for name in layout.converters.keys() & values.keys():
-            values[name] = layout.converters[name](values[name])
-        for name in GENERATED:
-            if name not in values:
-                raise InvalidForm(f"field {self.layout.source_of(name)!r} is missing")
-        form: dict[str, Any] = {"attributes": values}
-        for name in EVENT_COLUMNS:
-            if name in values:
-                form[name] = values.pop(name)
-        return form
+        """Return the form of the event in a row."""
+        generated = {name: generate(row) for name, generate in self.generators.items()}
+        return self.layout.form(record, generated, limits)
 
     @cached_property
     def generators(self) -> dict[str, Callable[[int], object]]:

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote
 
-from tidings.errors import InvalidEvent, StoreError, TidingsError, shown
+from tidings.errors import InvalidEvent, StoreError, TidingsError
+from tidings.formats.cloud_events import event_form, header_attributes
 from tidings.formats.files import read_events
 from tidings.formats.json_forms import loads_event, ordinary
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event, publication_order
 from tidings.model.values import format_duration
 from tidings.service.bodies import JSON, JSON_LINES, Body, NumberedForm
-from tidings.service.problems import Form, HttpProblem, load_form
+from tidings.service.problems import HttpProblem, load_form
 from tidings.service.settings import ServiceSettings
 from tidings.store import NewPublication
 from tidings.store.protocol import check_id
@@ -24,9 +24,6 @@ CLOUD_EVENT: Final = "application/cloudevents+json"
 CLOUD_EVENTS: Final = "application/cloudevents-batch+json"
 MEDIA_TYPES: Final = (JSON, *JSON_LINES, *ARROW, CLOUD_EVENT, CLOUD_EVENTS)
 _MAGIC: Final = b"ARROW1\0\0"
-_CLOUD_FIELDS: Final = ("specversion", "id", "source", "type")
-_CLOUD_RESERVED: Final = ("specversion", "id", "time", "data", "datacontenttype", "dataschema")
-_HEADER: Final = "ce-"
 Read = Callable[[Any, ServiceSettings], NewPublication]
 
 
@@ -48,9 +45,10 @@ def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatc
     if body.media_type in JSON_LINES:
         return _batch(body.records(), body.settings)
     form = body.json()
-    if "ce-specversion" in headers:
-        form = _binary_cloud_event(form, headers)
-    is_cloud = "ce-specversion" in headers or body.media_type in (CLOUD_EVENT, CLOUD_EVENTS)
+    context = header_attributes(headers) if "ce-specversion" in headers else {}
+    if context:
+        form = {**context, "data": form}
+    is_cloud = bool(context) or body.media_type in (CLOUD_EVENT, CLOUD_EVENTS)
     read = _read_cloud_event if is_cloud else _read
     if isinstance(form, list) and body.media_type != CLOUD_EVENT:
         return _batch(map(NumberedForm._make, enumerate(form, start=1)), body.settings, read)
@@ -115,42 +113,4 @@ def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
 
 
 def _read_cloud_event(form: Any, settings: ServiceSettings) -> NewPublication:
-    """Read a CloudEvent: its attributes and the fields of its data are attributes of the event.
-
-    Its data is the content. Two sources may use the same id, so the id is that of both.
-    """
-    if not isinstance(form, dict):
-        raise InvalidEvent(f"a CloudEvent is an object, not {shown(form)}")
-    for name in _CLOUD_FIELDS:
-        if not isinstance(form.get(name), str) or not form[name]:
-            raise InvalidEvent(f"a CloudEvent needs the attribute {name}, a text")
-    if not isinstance(form.get("time", ""), str | None):
-        raise InvalidEvent(f"the time of a CloudEvent is a text, not {shown(form['time'])}")
-    if form["specversion"] != "1.0":
-        raise InvalidEvent(f"CloudEvents have specversion 1.0, not {shown(form['specversion'])}")
-    context = {name: value for name, value in form.items() if name not in _CLOUD_RESERVED}
-    data = form.get("data")
-    content = data if isinstance(data, dict) else {} if data is None else {"data": data}
-    fields = {name: value for name, value in content.items() if _is_attribute(value)}
-    event = {
-        "id": f"{form['source']}#{form['id']}",
-        "published_at": form.get("time"),
-        "attributes": {**fields, **context},
-        "content": content or None,
-    }
-    return _read(event, settings)
-
-
-def _is_attribute(value: Any) -> bool:
-    members = value if isinstance(value, list) else [value]
-    return all(isinstance(member, str | int | float) for member in members)
-
-
-def _binary_cloud_event(data: Any, headers: Mapping[str, str]) -> Form:
-    """Return the form of a CloudEvent whose attributes are headers, and whose data is the body."""
-    context = {
-        name.removeprefix(_HEADER): unquote(value)
-        for name, value in headers.items()
-        if name.startswith(_HEADER)
-    }
-    return {**context, "data": data}
+    return _read(event_form(form), settings)

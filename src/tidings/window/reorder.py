@@ -119,6 +119,16 @@ class BatchOrder:
         self.watermark_us += HOLD_US
         return self._release(self.watermark_us)
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        waiting = [event.to_dict() for event in self._waiting]
+        return {"waiting": waiting, "watermark_us": self.watermark_us}
+
+    def restore(self, waiting: Iterable[Event], watermark_us: int | None) -> None:
+        """Replace the state; `waiting` are the events of a snapshot."""
+        self._waiting = sorted(waiting, key=publication_order)
+        self.watermark_us = watermark_us
+
     def _release(self, until_us: int) -> list[Event]:
         reached = bisect_right(self._waiting, until_us, key=lambda event: event.published_us)
         released = self._waiting[:reached]

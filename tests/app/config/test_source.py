@@ -4,6 +4,7 @@ import pytest
 
 from tidings.errors import InvalidForm
 from tidings.formats.event_source import Source, SparkSource
+from tidings.formats.messages import MessageSource
 
 FILES = '[source]\npath = "events.jsonl"\n'
 KAFKA = '[source]\nformat = "kafka"\n'
@@ -32,13 +33,12 @@ includeHeaders = false
     )
 
 
-@pytest.mark.parametrize("name", ["kafka", "tidings-kafka"])
-def test_a_kafka_value_is_the_form_of_an_event_by_default(load, name):
-    source = load(source=f'[source]\nformat = "{name}"\n').source
+def test_a_kafka_value_is_the_form_of_an_event_by_default(load):
+    source = load(source='[source]\nformat = "kafka"\n').source
     assert isinstance(source, SparkSource)
     assert source.columns == {"value": "coalesce(cast(value as string), 'null')"}
-    text = f'[source]\nformat = "{name}"\nselect = "select * from source"\n'
-    assert load(source=text).source == SparkSource(name, select="select * from source")
+    text = '[source]\nformat = "kafka"\nselect = "select * from source"\n'
+    assert load(source=text).source == SparkSource("kafka", select="select * from source")
 
 
 def test_the_file_of_a_table_is_relative_to_the_config_and_no_password_is_shown(load, folder):
@@ -123,3 +123,28 @@ def test_content_that_is_not_kept_is_content_only(load):
     source = load(source=f'[source]\nformat = "rate"\n{text}').source
     assert isinstance(source, SparkSource)
     assert (source.keep, source.hidden) == (("title",), ("url",))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("tidings-kafka", "tidings-kafka"), ("nats", "tidings-nats"), ("tidings-rss", "tidings-rss")],
+)
+def test_messages_are_read_by_both_engines(load, name, kind):
+    source = load(source=f'[source]\nformat = "{name}"\ncontent = ["title"]\n').source
+    assert isinstance(source, MessageSource)
+    assert (source.format, source.form.content) == (kind, ("title",))
+
+
+def test_sql_over_messages_needs_spark(load):
+    source = load(source='[source]\nformat = "tidings-nats"\nselect = "select * from source"\n')
+    assert isinstance(source.source, SparkSource)
+
+
+def test_avro_has_a_schema_file(load, tmp_path):
+    (tmp_path / "film.avsc").write_text('{"type": "string"}')
+    source = load(source='[source]\nformat = "nats"\nschema_file = "film.avsc"\n').source
+    assert (source.form.encoding, source.form.schema) == ("avro", '{"type": "string"}')
+    with pytest.raises(InvalidForm, match="encoding = 'avro' and schema_file do not go together"):
+        load(source='[source]\nformat = "nats"\nencoding = "avro"\n')
+    with pytest.raises(InvalidForm, match=r"schema_file .*missing.avsc: No such file"):
+        load(source='[source]\nformat = "nats"\nschema_file = "missing.avsc"\n')

@@ -12,7 +12,7 @@ import pytest
 from tests.kill.process import KILLS, Run, environ, last
 from tests.kill.stream import count, write_stream
 from tests.sources.brokers import Brokers
-from tests.spark.sources.pipelines import check, kafka, lines
+from tests.sources.pipelines import check, kafka, lines
 
 from tidings.store import open_store
 

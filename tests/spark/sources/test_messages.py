@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.kill.stream import Expected, write_stream
 from tests.sources.brokers import Brokers
-from tests.spark.sources.pipelines import check, kafka, lines, run
+from tests.sources.pipelines import check, kafka, lines, run
 
 from tidings import Engine
 from tidings.app.config import load_config

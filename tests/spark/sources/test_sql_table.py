@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructType
 from tests.kill.stream import write_stream
-from tests.spark.sources.pipelines import check, lines, run, table
+from tests.sources.pipelines import check, lines, run, table
 from tests.store.tables import add, closed, insert, make
 
 from tidings.app.config import SinkConfig, load_config

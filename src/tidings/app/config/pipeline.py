@@ -22,6 +22,7 @@ from tidings.app.config.toml import (
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
+from tidings.formats.messages import MessageSource
 from tidings.formats.redaction import shown_safely
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
@@ -52,7 +53,7 @@ class Config:
     """A run: events from a source, matched with subscriptions, delivered by policies to a sink."""
 
     path: Path
-    source: Source | SparkSource
+    source: Source | SparkSource | MessageSource
     subscriptions: Path | Address
     sink: SinkConfig
     subscribers: Path | None = None
@@ -118,7 +119,7 @@ def check_engine(config: Config) -> None:
         needs_spark.append(f"[source] format = {config.source.format!r}")
     if config.sink.is_spark:
         needs_spark.append(f"[sink] format = {config.sink.format!r}")
-    if config.endless:
+    if config.endless and not isinstance(config.source, MessageSource):
         needs_spark.append(f"[stream] trigger = {config.trigger!r}")
     if config.engine == "local" and needs_spark:
         raise InvalidForm(f"{config.path}: {needs_spark[0]} needs Spark, but the engine is 'local'")

@@ -1,9 +1,9 @@
-"""The table `[source]`: files that both engines read, or any stream that Spark can read."""
+"""The table `[source]`: files or messages that both engines read, or any stream of Spark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidings.app.config.toml import (
     format_name,
@@ -15,9 +15,21 @@ from tidings.app.config.toml import (
 )
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.arrow_by_row import EVENT_COLUMNS
-from tidings.formats.event_source import KAFKA, TABLE, UNREADABLE, Source, SparkSource, find_source
+from tidings.formats.event_source import (
+    KAFKA,
+    KINESIS,
+    MQTT,
+    NATS,
+    RSS,
+    TABLE,
+    UNREADABLE,
+    Source,
+    SparkSource,
+    find_source,
+)
 from tidings.formats.files import SUFFIXES
 from tidings.formats.layout import Layout
+from tidings.formats.messages import AVRO, ENCODINGS, JSON, MessageForm, MessageSource
 from tidings.formats.redaction import shown_safely
 from tidings.formats.toml_file import Form
 from tidings.model import validate
@@ -26,16 +38,25 @@ FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)
 # A null value is read as the JSON null, so that it becomes a dead letter instead of vanishing.
 _KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
 _SPARK: Final = ("options", "schema", "select", "columns", "keep")
+_SHORT_NAMES: Final = {"kinesis": KINESIS, "nats": NATS, "mqtt": MQTT, "rss": RSS}
+_MESSAGES: Final = (KAFKA, *_SHORT_NAMES.values())
+_SQL: Final = ("schema", "select", "columns", "keep")
+_SCHEMA_BYTES: Final = 1_000_000
 _LAYOUT: Final = ("columns", "keep", "lists", "types", "generate")
 
 
-def read_source(form: Form, base: Path, *, watched: bool = False) -> Source | SparkSource:
+def read_source(
+    form: Form, base: Path, *, watched: bool = False
+) -> Source | SparkSource | MessageSource:
     """Read `[source]`; it is Spark's if it has options of Spark or a format that we do not read.
 
     If files are `watched`, there need not be any yet.
     """
     if not isinstance(form, Mapping):
         read_table(form, "[source]")
+    kind = str(form.get("format"))
+    if kind in _SHORT_NAMES or (kind in _MESSAGES and not any(name in form for name in _SQL)):
+        return _read_message_source(form, base)
     spark = any(name in form for name in _SPARK) or form.get("format", "jsonl") not in FILES
     if spark and "path" not in form:
         return _read_spark_source(form, base)
@@ -51,18 +72,64 @@ def _read_files(form: Form, base: Path, *, watched: bool) -> Source:
         unreadable = table.get("unreadable", UNREADABLE[0])
         validate.choice("unreadable", unreadable, UNREADABLE, InvalidForm)
         source = find_source(base, path, table.get("format"), batch, watched=watched)
-        columns, keep = _texts("columns", "names", table.get("columns", {})), _keep(table)
-        content = _names("content", table.get("content", []))
-        hidden = _hidden(content, columns, keep)
-        layout = Layout(
-            columns,
-            None if keep is None else (*keep, *hidden),
-            _texts("lists", "separators", table.get("lists", {})),
-            _texts("types", "types", table.get("types", {})),
-            generated := _names("generate", table.get("generate", [])),
-            source.folder if generated else None,
+        shape = _read_shape(table, source.folder)
+        return replace(source, unreadable=unreadable, **shape._asdict())
+
+
+def _read_message_source(form: Form, base: Path) -> MessageSource:
+    optional = ("options", "content", "encoding", "schema_file", *_LAYOUT)
+    table = read_table(form, "[source]", ("format",), optional)
+    kind = _SHORT_NAMES.get(str(table["format"]), str(table["format"]))
+    with prefix_errors("[source] ", raised=InvalidForm):
+        options = _options(kind, table.get("options", {}), base)
+        if kind == KAFKA:  # an envelope may be in the headers
+            options = {"includeHeaders": "true", **options}
+        schema = _schema(base, table)
+        encoding = table.get("encoding", JSON if schema is None else AVRO)
+        validate.choice("encoding", encoding, ENCODINGS, InvalidForm)
+        if (encoding == JSON) is not (schema is None):
+            raise InvalidForm(f"encoding = {encoding!r} and schema_file do not go together")
+        return MessageSource(
+            kind, options, MessageForm(encoding, schema or "", *_read_shape(table))
         )
-        return replace(source, unreadable=unreadable, layout=layout, content=content, hidden=hidden)
+
+
+class EventShape(NamedTuple):
+    """How records become events, and which of their attributes deliveries carry."""
+
+    layout: Layout
+    content: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+def _read_shape(table: Form, root: Path | None = None) -> EventShape:
+    columns, keep = _texts("columns", "names", table.get("columns", {})), _keep(table)
+    content = _names("content", table.get("content", []))
+    hidden = _hidden(content, columns, keep)
+    layout = Layout(
+        columns,
+        None if keep is None else (*keep, *hidden),
+        _texts("lists", "separators", table.get("lists", {})),
+        _texts("types", "types", table.get("types", {})),
+        generated := _names("generate", table.get("generate", [])),
+        root if generated else None,
+    )
+    return EventShape(layout, content, hidden)
+
+
+def _schema(base: Path, table: Form) -> str | None:
+    """Return the text of the schema file, if there is one."""
+    if "schema_file" not in table:
+        return None
+    path = base / nonempty_text("schema_file", table["schema_file"])
+    try:
+        with validate.regular_file(path).open("rb") as file:
+            text = file.read(_SCHEMA_BYTES + 1)
+    except OSError as error:
+        raise InvalidForm(f"schema_file {path}: {error.strerror or error}") from None
+    if len(text) > _SCHEMA_BYTES:
+        raise InvalidForm(f"schema_file {path} is longer than {_SCHEMA_BYTES:,} bytes")
+    return text.decode(errors="replace")
 
 
 def _keep(table: Form) -> tuple[str, ...] | None:

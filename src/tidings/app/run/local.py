@@ -1,11 +1,19 @@
-"""Runs of a config in this process, from the first file to the last."""
+"""Runs of a config in this process: all files, or the new messages of a source.
+
+A run over files starts with the first file and replaces earlier output. A run over messages resumes
+where the last one stopped, however that ended.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from threading import Event as Flag
+from typing import Final
 
 from tidings.app.check import Problem
+from tidings.app.run.local_batch import BatchOutput, LocalBatch, Published
+from tidings.app.run.local_messages import MessageRun
 from tidings.app.run.output_folder import Form, OutputFolder
 from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary, FirstLook, Notify
@@ -14,31 +22,23 @@ from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.event_source import Source
+from tidings.formats.messages import MessageSource
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
-from tidings.model.records import Delivery, Event
-from tidings.model.values import moment, parse_duration_us
-from tidings.policy import Subscriber
+from tidings.model.records import Event
+from tidings.model.values import parse_duration_us
 from tidings.store import open_store
 from tidings.window import BatchOrder
 
-
-@dataclass(frozen=True)
-class BatchOutput:
-    """The output of one batch of records."""
-
-    deliveries: Sequence[Delivery]
-    late: Sequence[Event]
-    dead: Sequence[BadRecord | DeadLetter]
-
-
 WriteBatch = Callable[[int, BatchOutput], None]
+REMEMBER_IDS: Final = "7d"
+"""For how long, by the times of events, a run over messages knows the ids that were published."""
 
 
 def run_local(
     plan: RunPlan, stop: StopActions | None = None, notify: Notify | None = None
 ) -> Iterator[BatchSummary]:
-    """Run all files of the source; yield the summary of each batch after it is written.
+    """Run the source; yield the summary of each batch after it is written.
 
     `notify` is called at most once, after the first events, if conditions have wrong attributes or
     types.
@@ -48,43 +48,62 @@ def run_local(
         plan.refused.extend(refused)
         plan.folder.write_refused(plan.refused)
         engine.dead_letters.clear()  # the same records, already written to refused.jsonl
-    batches = _batches(plan, engine, FirstLook(notify))
     with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
+        batches = _batches(plan, engine, FirstLook(notify), stop_requested)
         while not stop_requested.is_set() and (batch := next(batches, None)) is not None:
-            number, count, output = batch
-            write(number, output)
-            summary = _summarize(number, count, output)
+            write(batch.number, batch.output)
+            batch.finish()
+            summary = _summarize(batch)
             quality = engine.quality().to_dict()
             yield replace(summary, quality=quality, diagnose=engine.diagnose)
 
 
 def explain_run(plan: RunPlan, subscriber: str, event: str) -> Explanation:
     """Explain what became of an event when the config is run; nothing is written."""
+    source = plan.config.source
+    if not isinstance(source, Source):
+        raise InvalidForm(f"an explanation repeats a run over files, not over {source.label}")
     engine, _ = _engine(plan, remember=UNLIMITED)
-    for _ in _batches(plan, engine, FirstLook(None)):
+    for _ in _file_batches(plan, source, _published(plan, engine, FirstLook(None))):
         pass
     return engine.explain(subscriber, event)
 
 
+def _published(plan: RunPlan, engine: Engine, first_look: FirstLook) -> Published:
+    return Published(engine, BatchOrder(parse_duration_us(plan.config.lateness)), first_look)
+
+
 def _batches(
-    plan: RunPlan, engine: Engine, first_look: FirstLook
-) -> Iterator[tuple[int, int, BatchOutput]]:
-    """Publish the files batch by batch; yield the number, the records and the output of each."""
-    source, limits = plan.config.source, plan.config.limits
-    if not isinstance(source, Source):
-        raise InvalidForm(f"the local engine reads files, not {source.label}")
-    published = Published(engine, BatchOrder(parse_duration_us(plan.config.lateness)), first_look)
-    batches = list(source.batches())
+    plan: RunPlan, engine: Engine, first_look: FirstLook, stop: Flag
+) -> Iterator[LocalBatch]:
+    """Publish the batches of the source."""
+    source, published = plan.config.source, _published(plan, engine, first_look)
+    if isinstance(source, Source):
+        return _file_batches(plan, source, published)
+    if isinstance(source, MessageSource):
+        return MessageRun(plan, source, published).batches(stop)
+    raise InvalidForm(f"the local engine reads files and messages, not {source.label}")
+
+
+def _file_batches(plan: RunPlan, source: Source, published: Published) -> Iterator[LocalBatch]:
+    batches, limits = list(source.batches()), plan.config.limits
     for number, paths in enumerate(batches):
         records = [record for path in paths for record in source.read(path, limits=limits)]
-        yield number, len(records), published.publish(records, last=number == len(batches) - 1)
+        output = published.publish(records, last=number == len(batches) - 1)
+        yield LocalBatch(number, len(records), output, lambda: None)
 
 
 def _engine(plan: RunPlan, remember: int = 10_000) -> tuple[Engine, list[Problem]]:
     """Return an engine with the subscribers and subscriptions that it accepts, and the others."""
     # A run writes every dead letter of a batch, so the engine must not drop any.
     limits = replace(plan.config.limits, kept_letters=UNLIMITED)
-    engine = Engine(remember=remember, limits=limits)  # `BatchOrder` applies the lateness
+    streaming = isinstance(plan.config.source, MessageSource)
+    engine = Engine(  # `BatchOrder` applies the lateness
+        remember=remember,
+        remember_ids=REMEMBER_IDS if streaming else None,
+        limits=limits,
+        future=plan.config.allowed_future if streaming else None,
+    )
     refused = list[Problem]()
     for subscriber in plan.subscribers:
         try:
@@ -123,49 +142,11 @@ def _write_to_folder(folder: OutputFolder, number: int, output: BatchOutput) -> 
     folder.write_letters("dead_letters", number, [_dead_form(letter) for letter in output.dead])
 
 
-@dataclass
-class Published:
-    """An engine that receives the batches of a run in order; conditions are checked once, early."""
-
-    engine: Engine
-    order: BatchOrder
-    first_look: FirstLook
-    count: int = 0
-
-    def publish(self, records: Sequence[Event | BadRecord], *, last: bool) -> BatchOutput:
-        """Publish the events of a batch in order; return all output of the engine."""
-        engine, order = self.engine, self.order
-        batch = order.take(record for record in records if isinstance(record, Event))
-        released = batch.released + (order.end() if last else [])
-        deliveries = engine.publish_many(self._counted(released))
-        if order.watermark_us is not None:
-            deliveries += engine.advance(moment(order.watermark_us))
-        unreadable = [record for record in records if isinstance(record, BadRecord)]
-        dead = [_with_json_record(letter) for letter in engine.dead_letters]
-        engine.dead_letters.clear()
-        return BatchOutput(deliveries, batch.late, [*unreadable, *dead])
-
-    def _counted(self, events: Iterable[Event]) -> Iterator[Event]:
-        for event in events:
-            self.first_look(self.count, self.engine.diagnose)
-            self.count += 1
-            yield event
-
-
-def _with_json_record(letter: DeadLetter) -> DeadLetter:
-    """Return a dead letter whose record is JSON; an engine keeps objects, or an excerpt."""
-    record = letter.record
-    if isinstance(record, Event | Subscriber):
-        return DeadLetter(record.to_dict(), letter.reason)
-    return DeadLetter(
-        record if isinstance(record, Mapping) else {"text": str(record)}, letter.reason
-    )
-
-
-def _summarize(number: int, events: int, output: BatchOutput) -> BatchSummary:
+def _summarize(batch: LocalBatch) -> BatchSummary:
+    output = batch.output
     return BatchSummary(
-        number,
-        events,
+        batch.number,
+        batch.records,
         deliveries=len(output.deliveries),
         late=len(output.late),
         dead=len(output.dead),

@@ -5,11 +5,13 @@
     tidings.json                         the manifest: query name, engine, format, buckets, and
                                          the last files of recent runs on Spark
     checkpoint/  index/                  state of Spark; index files that follow a store
+    progress/                            state of a local run that reads messages
 
 A run into a store or a Spark sink writes only the rest here: late events, dead letters, manifest.
 """
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Sequence
@@ -27,14 +29,16 @@ from tidings.errors import TidingsError, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.files import write_deliveries, write_lines
 from tidings.formats.json_text import read_json
+from tidings.formats.messages import MessageSource
 from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 from tidings.model.records import Delivery
 
 CHECKPOINT: Final = "checkpoint"
 INDEX: Final = "index"
+PROGRESS: Final = "progress"
 _KINDS: Final = ("deliveries", "late", "dead_letters")
-_OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX)
+_OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX, PROGRESS)
 _MANIFEST: Final = "tidings.json"
 _REFUSED: Final = "refused.jsonl"
 _QUERY: Final = "query"
@@ -42,9 +46,11 @@ _SOURCE: Final = "source"
 _PLACES: Final = (
     *("path", "subscribe", "subscribePattern", "assign", "table", "dbtable", "query"),
     *("kafka.bootstrap.servers", "host", "port"),
+    *("stream", "subject", "servers", "topics", "urls"),
 )
 """Options of Spark sources that say where the events come from."""
 _ENDS: Final = "ends"
+_RESUMES: Final = "resumes"
 _KEPT_ENDS: Final = 20
 _WAY_OUT: Final = "start over with --fresh, or choose another folder in [sink]"
 # The query name becomes part of paths: no separators, and not only dots.
@@ -55,8 +61,9 @@ Form = dict[str, Any]
 class OutputFolder:
     """The folder of a config's sink; nothing is written before `begin`, which may add `notes`.
 
-    A run on Spark resumes from the checkpoint there, unless the config changed in a way that the
-    checkpoint depends on. The output of a local run is replaced; `fresh` replaces everything.
+    A run on Spark, or over messages, resumes from its state there, unless the config changed in a
+    way that the state depends on. The output of a local run over files is replaced; `fresh`
+    replaces everything.
     """
 
     def __init__(self, config: Config) -> None:
@@ -85,7 +92,7 @@ class OutputFolder:
         """Prepare the folder for a run."""
         manifest = self.check(fresh=fresh)
         self.path.mkdir(parents=True, exist_ok=True)
-        if manifest is None or manifest["engine"] == "local":
+        if manifest is None or not _can_resume(manifest):
             self._clear()
             manifest = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}", _ENDS: []}
         elif manifest.get(_SOURCE, self._source) != self._source:
@@ -121,7 +128,7 @@ class OutputFolder:
             return None
         manifest = self._read_manifest()
         settings = {name: manifest.get(name) for name in self._settings}
-        if manifest["engine"] != "local" and settings != self._settings:
+        if _can_resume(manifest) and settings != self._settings:
             raise TidingsError(_difference(self._name, manifest, self._settings))
         return manifest
 
@@ -181,6 +188,19 @@ class OutputFolder:
             rows = [_columns(letter) for letter in letters]
             parquet.write_table(pa.Table.from_pylist(rows), self._file(kind, number))
 
+    def clear_batch(self, number: int) -> None:
+        """Delete what an interrupted run wrote of a batch."""
+        for kind in _KINDS:
+            self._file(kind, number).unlink(missing_ok=True)
+
+    def sync_batch(self, number: int) -> None:
+        """Wait until the files of a batch are on the disk."""
+        for kind in _KINDS:
+            file = self._file(kind, number)
+            if file.exists():
+                sync(file)
+            sync(file.parent)
+
     def _file(self, kind: str, number: int) -> Path:
         """Return the file of a batch; Parquet files are placed as Spark places them."""
         (self.path / kind).mkdir(exist_ok=True)
@@ -189,6 +209,15 @@ class OutputFolder:
         batch = self.path / kind / f"batch={number:08d}"
         batch.mkdir(exist_ok=True)
         return batch / "part-00000.parquet"
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _columns(letter: Form) -> Form:
@@ -202,7 +231,11 @@ def _columns(letter: Form) -> Form:
     }
 
 
-def _place(source: Source | SparkSource) -> str:
+def _can_resume(manifest: Form) -> bool:
+    return manifest["engine"] != "local" or bool(manifest.get(_RESUMES))
+
+
+def _place(source: Source | SparkSource | MessageSource) -> str:
     """Return where events come from, without secrets."""
     if isinstance(source, Source):
         return str(source.folder.resolve() / source.pattern)
@@ -214,6 +247,8 @@ def _place(source: Source | SparkSource) -> str:
 def _fixed_settings(config: Config) -> Form:
     """Return the settings that must not change between runs into one folder."""
     settings: Form = {"engine": config.engine, "format": config.sink.format}
+    if isinstance(config.source, MessageSource):
+        settings[_RESUMES] = True
     return settings | ({"buckets": config.buckets} if config.engine == "spark" else {})
 
 

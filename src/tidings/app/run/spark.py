@@ -16,6 +16,7 @@ from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.errors import ImpossibleCondition
 from tidings.formats.event_source import Source, SparkSource
+from tidings.formats.messages import MessageSource
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.read_source import Defaults
@@ -171,7 +172,7 @@ def dry_run(plan: RunPlan) -> SparkDryRun:
 
 def hider_of_config(config: Config) -> Hide:
     """Return a function that redacts every secret of a config in a text."""
-    source = config.source.options if isinstance(config.source, SparkSource) else {}
+    source = {} if isinstance(config.source, Source) else config.source.options
     option_tables = (source, config.sink.options, config.settings)
     secrets = [
         value for options in option_tables for key, value in options.items() if is_secret(key)
@@ -185,7 +186,7 @@ def _publications(spark: Any, config: Config, ends: Collection[str] = ()) -> Any
     return read_stream(spark, config.source, limits=config.limits, ends=ends)
 
 
-def _last_file(source: Source | SparkSource) -> Path | None:
+def _last_file(source: Source | SparkSource | MessageSource) -> Path | None:
     """Return the file that Spark will read last: the newest that is not empty."""
     files = source.files() if isinstance(source, Source) else []
     filled = [file for file in files if file.stat().st_size]

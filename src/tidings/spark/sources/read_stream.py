@@ -1,13 +1,12 @@
 """Streams of publications from files and from any source that Spark can read."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -19,8 +18,9 @@ from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
 from tidings.formats.event_source import Source, SparkSource
+from tidings.formats.messages import LINES, MessageForm, MessageSource, event_line
 from tidings.formats.redaction import hider_of
-from tidings.model.dead_letter import BadRecord, Failure, try_call
+from tidings.model.dead_letter import Failure, try_call
 from tidings.model.limits import CONTENT, TRUSTED, Limits
 from tidings.spark.match_stage.stage import LAST
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
@@ -29,8 +29,7 @@ from tidings.spark.publications import quoted
 
 _TABLE: Final = "source"
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
-_LINES: Final = pa.schema({"value": pa.string(), "reason": pa.string()})
-_MARKED_LINES: Final = _LINES.append(pa.field(LAST, pa.bool_()))
+_MARKED_LINES: Final = LINES.append(pa.field(LAST, pa.bool_()))
 _ROWS: Final = 4096
 # By default Spark silently skips files that are a week older than the newest one.
 _ANY_AGE: Final = "36500d"
@@ -38,7 +37,7 @@ _ANY_AGE: Final = "36500d"
 
 def read_stream(
     spark: SparkSession,
-    source: Source | SparkSource,
+    source: Source | SparkSource | MessageSource,
     *,
     limits: Limits = TRUSTED,
     ends: Collection[str] = (),
@@ -49,6 +48,10 @@ def read_stream(
     """
     if isinstance(source, SparkSource):
         return watch_events(_read_spark(spark, source))
+    if isinstance(source, MessageSource):
+        messages = _read_spark(spark, SparkSource(source.format, source.options))
+        read = partial(read_messages, source.form, limits=limits)
+        return watch_events(messages.mapInArrow(read, from_arrow_schema(LINES)))
     rows = _read_files(spark, source, limits, ends)
     return watch_events(rows)
 
@@ -107,7 +110,7 @@ def _read_files(
         return _mark(rows.select(*named), ends)
     paths = reader.format("binaryFile").schema(_FILES).load(files).select("path")
     read = partial(read_files, source, limits=limits, ends=frozenset(ends))
-    return paths.mapInArrow(read, from_arrow_schema(_MARKED_LINES if ends else _LINES))
+    return paths.mapInArrow(read, from_arrow_schema(_MARKED_LINES if ends else LINES))
 
 
 def _mark(rows: DataFrame, ends: Collection[str]) -> DataFrame:
@@ -154,6 +157,13 @@ def _escaped(path: Path) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.resolve()))
 
 
+def read_messages(
+    form: MessageForm, batches: Iterable[pa.RecordBatch], *, limits: Limits = TRUSTED
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of messages, one per line."""
+    return (form.lines(batch, limits) for batch in batches)
+
+
 def read_files(
     source: Source,
     batches: Iterable[pa.RecordBatch],
@@ -162,19 +172,12 @@ def read_files(
     ends: AbstractSet[str] = frozenset(),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of whole files, one per line: events, or bad records with the reason."""
-    schema = _MARKED_LINES if ends else _LINES
+    schema = _MARKED_LINES if ends else LINES
     for batch in batches:
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
             records = source.read(path, limits=limits)
-            while rows := [_line(each) | {LAST: path in ends} for each in islice(records, _ROWS)]:
+            while rows := [
+                event_line(each) | {LAST: path in ends} for each in islice(records, _ROWS)
+            ]:
                 yield pa.RecordBatch.from_pylist(rows, schema)
-
-
-def _line(record: Any) -> dict[str, Any]:
-    if isinstance(record, BadRecord):
-        bad = record.to_dict()
-        # Arrow refuses text with a lone surrogate, which the id of a bad record may contain.
-        reason = bad["reason"].encode(errors="backslashreplace").decode()
-        return {"value": json.dumps(bad["record"]), "reason": reason}
-    return {"value": json.dumps(record.to_dict())}

@@ -1,14 +1,15 @@
 """Configs over our sources, run as `tidings run` runs them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.kill.stream import Expected
 
 from tidings.app.config import load_config
+from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
-from tidings.app.run.spark import run_spark
 from tidings.app.run.summary import RunSummary
 from tidings.store import open_store
 
@@ -32,18 +33,19 @@ jsonl = "batches.jsonl"
 def kafka(folder: Path, address: str, **options: Any) -> Path:
     """Write a config that reads the topic `films` from its beginning."""
     given = {"kafka.bootstrap.servers": address, "subscribe": "films", **options}
-    return _write(folder, "tidings-kafka", {"startingOffsets": "earliest", **given})
+    return write_config(folder, "tidings-kafka", {"startingOffsets": "earliest", **given})
 
 
 def table(folder: Path, url: str, **options: Any) -> Path:
     """Write a config that reads the forms of a table `outbox`."""
     given = {"url": url, "table": "outbox", "key": "id", **options}
-    return _write(
+    return write_config(
         folder, "tidings-table", given, "columns = { value = \"coalesce(form, 'null')\" }"
     )
 
 
-def _write(folder: Path, kind: str, options: dict[str, Any], columns: str = "") -> Path:
+def write_config(folder: Path, kind: str, options: dict[str, Any], columns: str = "") -> Path:
+    """Write a config over the subscriptions of a stream."""
     listed = "\n".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in options.items())
     source = f'[source]\nformat = "{kind}"\n{columns}\n[source.options]\n{listed}\n'
     (folder / "run.toml").write_text(source + REST)
@@ -51,9 +53,17 @@ def _write(folder: Path, kind: str, options: dict[str, Any], columns: str = "") 
 
 
 def run(config: Path, *, fresh: bool = False) -> RunSummary:
-    """Run a config to its end."""
+    """Run a config to its end on Spark."""
+    from tidings.app.run.spark import run_spark  # noqa: PLC0415 - only where there is Spark
+
     plan = make_plan(load_config(config), fresh=fresh)
     return RunSummary.of(plan, list(run_spark(plan)), seconds=0)
+
+
+def run_here(config: Path, *, fresh: bool = False) -> RunSummary:
+    """Run a config to its end in this process, without Spark."""
+    plan = make_plan(replace(load_config(config), engine="local"), fresh=fresh)
+    return RunSummary.of(plan, list(run_local(plan)), seconds=0)
 
 
 def check(folder: Path, expected: Expected) -> None:
