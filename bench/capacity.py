@@ -10,6 +10,8 @@ capacity.md.
 """
 
 import argparse
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,35 +28,56 @@ from tidings.policy import Policy
 from tidings.window.sliding import Sliding
 
 POLICY = Policy(k=10, window=Sliding(100))
-EVENTS, OWNED, MATCHES = 20_000, 5, (10, 100)
+EVENTS, OWNED = 20_000, 5
 Row = dict[str, Any]
 
 
 def main() -> None:
     wanted = arguments()
-    rows = list[Row]()
-    result: Row = {"machine": machine()}
+    result: Row = {"machine": machine(), "costs": {}, "rows": []}
     for cores in wanted.cores:
-        spark = ts.session("tidings-bench", cores=cores)
-        costs, _ = calibrate(POLICY, QUICK if wanted.quick else CASES)
-        result.setdefault("costs", {})[str(cores)] = costs.to_dict()
-        for size in wanted.sizes:
-            for matches in MATCHES:
-                case = Case(size, size // OWNED, matches, wanted.events)
-                rows.append(compared(costs, measure(case, POLICY)) | {"cores": cores})
-                print(rows[-1], file=sys.stderr, flush=True)
-        spark.stop()
-    publish("capacity", result | {"rows": rows}, page, wanted)
+        # A session of Spark has its number of cores for good, so each has a process.
+        part = run_here(wanted) if len(wanted.cores) == 1 else run_apart(wanted, cores)
+        result["costs"] |= part["costs"]
+        result["rows"] += part["rows"]
+    if wanted.part:
+        print(json.dumps(result))
+    else:
+        publish("capacity", result, page, wanted)
+
+
+def run_here(wanted: argparse.Namespace) -> Row:
+    [cores] = wanted.cores
+    ts.session("tidings-bench", cores=cores)
+    costs, _ = calibrate(POLICY, QUICK[::4] if wanted.quick else CASES)
+    rows = list[Row]()
+    for size in wanted.sizes:
+        for matches in wanted.matches:
+            case = Case(size, size // OWNED, matches, wanted.events)
+            rows.append(compared(costs, measure(case, POLICY)) | {"cores": cores})
+            print(rows[-1], file=sys.stderr, flush=True)
+    return {"costs": {str(cores): costs.to_dict()}, "rows": rows}
+
+
+def run_apart(wanted: argparse.Namespace, cores: int) -> Row:
+    options = {"sizes": wanted.sizes, "matches": wanted.matches, "cores": [cores]}
+    line = [sys.executable, __file__, "--part", "--json", "--events", str(wanted.events)]
+    for name, numbers in options.items():
+        line += [f"--{name}", *map(str, numbers)]
+    output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return dict(json.loads(output))
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "3,000 subscriptions")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--matches", type=int, nargs="+", default=[10, 100], help="per event")
     parser.add_argument("--events", type=int, default=EVENTS, help="per trigger")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.quick:
-        wanted.sizes, wanted.cores, wanted.events = [3_000], [2], 100
+        wanted.sizes, wanted.cores, wanted.matches, wanted.events = [3_000], [2], [10], 100
     return wanted
 
 
