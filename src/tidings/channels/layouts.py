@@ -207,3 +207,14 @@ def _small_enough(digest: Digest, layout: Any) -> dict[str, Any]:
 def message_bytes(message: Mapping[str, Any]) -> int:
     """Return the size of a message as it is sent."""
     return len(json.dumps(message, ensure_ascii=False).encode())
+
+
+def all_layouts(digest: Digest) -> dict[str, Any]:
+    """Return a digest in every layout, by name, with its heading."""
+    return {
+        "heading": digest.heading,
+        "text": text_layout(digest),
+        "html": html_layout(digest),
+        "slack": slack_layout(digest),
+        "teams": teams_layout(digest),
+    }

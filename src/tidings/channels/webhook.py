@@ -5,7 +5,6 @@ repetition. One that fails is tried again after longer and longer pauses, for th
 kept as given up. While a receiver fails, little is sent to it.
 """
 
-import asyncio
 import hmac
 import json
 import time
@@ -13,19 +12,17 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import httpx2
 
+from tidings.channels.guarded_post import open_http, post
 from tidings.channels.sender import SENT, Message, OpenSender, Outcome, Status
-from tidings.channels.webhook_target import TargetRules, read_url, resolve
-from tidings.errors import InvalidForm, TidingsError, described
+from tidings.channels.webhook_target import TargetRules
 from tidings.model.records import Delivery
 from tidings.model.values import SECOND_US
 from tidings.store.channels import Channel
 from tidings.store.webhooks import Webhook
-
-_ATTEMPT_S: Final = 15.0
 
 
 def webhooks(rules: TargetRules, clock: Callable[[], float] = time.time) -> OpenSender:
@@ -33,16 +30,7 @@ def webhooks(rules: TargetRules, clock: Callable[[], float] = time.time) -> Open
     trust = httpx2.create_ssl_context()
 
     def open_sender(channel: Channel) -> WebhookSender:
-        # A proxy would resolve names by itself, and a connection is to an address: another host at
-        # the same one must not reuse it.
-        http = httpx2.AsyncClient(
-            verify=trust,
-            follow_redirects=False,
-            trust_env=False,
-            timeout=_ATTEMPT_S,
-            limits=httpx2.Limits(max_keepalive_connections=0),
-        )
-        return WebhookSender(Webhook.of(channel), rules, http, clock)
+        return WebhookSender(Webhook.of(channel), rules, open_http(trust), clock)
 
     return open_sender
 
@@ -79,29 +67,15 @@ class WebhookSender:
 
     async def _attempt(self, delivery: Delivery) -> Outcome:
         """Send a message once."""
-        try:
-            async with asyncio.timeout(_ATTEMPT_S):
-                # Both are checked again each time: rules change, and names move.
-                target = await resolve(read_url(self.webhook.url, self.rules), self.rules)
-                body = encode_message(delivery)
-                request = self.http.build_request(
-                    "POST",
-                    target.direct_url,
-                    content=body,
-                    headers={"Host": target.host_header, **self._headers(delivery, body)},
-                    extensions={"sni_hostname": target.url.raw_host.decode("ascii")},
-                )
-                response = await self.http.send(request, stream=True)
-                await response.aclose()  # only its status counts, however long it is
-        except TimeoutError:
-            return Outcome(Status.FAILED, f"no answer within {_ATTEMPT_S:g} s")
-        except (httpx2.HTTPError, httpx2.InvalidURL, InvalidForm, TidingsError, OSError) as error:
-            return Outcome(Status.FAILED, described(error))
-        if response.is_success:
+        body = encode_message(delivery)
+        headers = self._headers(delivery, body)
+        answer = await post(self.http, self.webhook.url, self.rules, body, headers)
+        if answer.is_success:
             return SENT
-        is_gone = response.status_code == httpx2.codes.GONE
-        status = Status.GONE if is_gone else Status.FAILED
-        return Outcome(status, f"the answer has status {response.status_code}")
+        if not answer.status:
+            return Outcome(Status.FAILED, answer.text)
+        status = Status.GONE if answer.status == httpx2.codes.GONE else Status.FAILED
+        return Outcome(status, f"the answer has status {answer.status}")
 
     def _headers(self, delivery: Delivery, body: bytes) -> dict[str, str]:
         message_id, seconds = f"msg_{self.webhook.key}_{delivery.sequence}", int(self.clock())
@@ -109,7 +83,6 @@ class WebhookSender:
         signatures = [sign(secret, message_id, seconds, body) for secret in secrets]
         return {
             "Content-Type": "application/json",
-            "User-Agent": "Tidings",
             "Webhook-Id": message_id,
             "Webhook-Timestamp": str(seconds),
             "Webhook-Signature": " ".join(signatures),

@@ -95,6 +95,16 @@ def read_url(text: object, rules: TargetRules) -> httpx2.URL:
     return url
 
 
+def shorten_url(url: str) -> str:
+    """Return a URL without what may be secret in it: only its host.
+
+    >>> shorten_url("https://hooks.slack.com/services/T0/B0/secret")
+    'https://hooks.slack.com/...'
+    """
+    known = httpx2.URL(url)
+    return f"{known.scheme}://{known.netloc.decode('ascii')}/..."
+
+
 async def resolve(url: httpx2.URL, rules: TargetRules) -> CheckedTarget:
     """Return an address of a URL; refuse it if any of its addresses is not allowed."""
     port = url.port or (443 if url.scheme == "https" else 80)

@@ -14,14 +14,18 @@ from tidings.service.openapi import describe
 from tidings.service.path_ids import SlashesInIds
 from tidings.service.problems import answer_problems
 from tidings.service.routes import (
+    channels,
     deliveries,
     events,
+    marks,
     operations,
     page,
     questions,
     reader_feeds,
+    readers,
     records,
     streams,
+    templates,
     webhooks,
 )
 from tidings.service.settings import LOOPBACK, ServiceSettings
@@ -59,6 +63,10 @@ def create_app(
         streams,
         reader_feeds,
         webhooks,
+        channels,
+        marks,
+        readers,
+        templates,
         questions,
         operations,
         page,

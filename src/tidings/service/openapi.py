@@ -9,8 +9,10 @@ from typing import Any, Final, get_args
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from tidings.channels.person_channel import EVERY, KINDS
 from tidings.engine.explain import Outcome
 from tidings.service.problems import MEDIA_TYPE as PROBLEM
+from tidings.store.marks import MARKS
 from tidings.store.protocol import FOREVER, MAX_ID_BYTES
 
 Schema = dict[str, Any]
@@ -34,6 +36,10 @@ _PART: Final[Schema] = {
         {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
     ],
 }
+_KIND: Final[Schema] = {"type": "string", "enum": list(KINDS)}
+_EVERY: Final[Schema] = {"type": "string", "enum": list(EVERY)}
+_LABEL: Final[Schema] = {"type": "string", "maxLength": 100}
+_MARK: Final[Schema] = {"type": "string", "enum": list(MARKS)}
 _OUTCOME: Final[Schema] = {"type": "string", "enum": list(get_args(Outcome))}
 
 
@@ -65,6 +71,13 @@ def _page(name: str, key: Schema) -> Schema:
     return _form("items next", items=_list(_ref(name)), next=_maybe(key))
 
 
+_FAILURE: Final[Schema] = _form(
+    "sequence attempts next_at reason",
+    sequence=_COUNT,
+    attempts=_COUNT,
+    next_at=_maybe(_TIME),
+    reason=_TEXT,
+)
 SCHEMAS: Final[dict[str, Schema]] = {
     "event": _request(
         "id attributes",
@@ -184,18 +197,87 @@ SCHEMAS: Final[dict[str, Schema]] = {
         waiting=_COUNT,
         failures=_COUNT,
         disabled=_maybe(_TEXT),
-        failed=_list(
-            _form(
-                "sequence attempts next_at reason",
-                sequence=_COUNT,
-                attempts=_COUNT,
-                next_at=_maybe(_TIME),
-                reason=_TEXT,
-            )
-        ),
+        failed=_list(_FAILURE),
         secret={"description": "Of a new one, and only once.", **_TEXT},
     ),
     "webhooks": _form("items", items=_list(_ref("webhook_state"))),
+    "channel": _request(
+        "kind address",
+        id=_ID,
+        kind=_KIND,
+        address={"description": "A mailbox, or the URL of an incoming webhook.", **_TEXT},
+        label=_LABEL,
+        zone={"description": "A time zone such as Europe/Athens.", **_TEXT},
+        every=_EVERY,
+        at={"description": "Local times of every day: 08:00.", **_list(_TEXT)},
+        days={"description": "Days of the week: mon.", **_list(_TEXT)},
+        min_rank=_SCORE,
+        below_rank=_SCORE,
+        interests=_list(_ID),
+        verified={"description": "What an administrator vouches for.", **_FLAG},
+    ),
+    "channel_code": _request("code", code=_TEXT),
+    "channel_state": _form(
+        "id subscriber kind address label zone every at days min_rank below_rank interests "
+        "created_at verified paused sent waiting failures reason disabled failed",
+        id=_ID,
+        subscriber=_ID,
+        kind=_KIND,
+        address={"description": "Of a chat only the host, since the rest is secret.", **_TEXT},
+        label=_LABEL,
+        zone=_TEXT,
+        every=_EVERY,
+        at=_list(_TEXT),
+        days=_list(_TEXT),
+        min_rank=_SCORE,
+        below_rank=_maybe(_SCORE),
+        interests=_list(_ID),
+        created_at=_TIME,
+        verified=_FLAG,
+        paused=_FLAG,
+        sent=_COUNT,
+        waiting=_COUNT,
+        failures=_COUNT,
+        reason=_maybe(_TEXT),
+        disabled=_maybe(_TEXT),
+        failed=_list(_FAILURE),
+    ),
+    "channels": _form("items", items=_list(_ref("channel_state"))),
+    "mark": _request("sequence mark", sequence=_COUNT | {"minimum": 1}, mark=_MARK),
+    "marked": _form("marked", marked=_FLAG),
+    "marks": _form(
+        "items",
+        items=_list(
+            _form(
+                "sequence mark channel marked_at",
+                sequence=_COUNT,
+                mark=_MARK,
+                channel=_maybe(_ID),
+                marked_at=_TIME,
+            )
+        ),
+    ),
+    "template": _request(
+        "",
+        **{
+            part: {"description": "Text with values such as {{title}}.", **_TEXT}
+            for part in ("title", "summary", "link", "image", "reason")
+        },
+    ),
+    "template_question": _request(
+        "",
+        template=_ref("template"),
+        subscriber=_ID,
+        content=_OBJECT,
+    ),
+    "template_preview": _form(
+        "heading text html slack teams",
+        heading=_TEXT,
+        text=_TEXT,
+        html=_TEXT,
+        slack=_OBJECT,
+        teams=_OBJECT,
+    ),
     "read_mark": _request("sequence", sequence=_COUNT),
     "target_question": _request(
         "event",

@@ -8,8 +8,8 @@ from threading import Thread, current_thread
 from typing import Final
 
 from tidings.channels import Dispatcher
+from tidings.channels.person_senders import person_openers
 from tidings.channels.webhook import webhooks
-from tidings.channels.webhook_target import TargetRules
 from tidings.errors import TidingsError
 from tidings.service.pipeline import Pipeline
 from tidings.service.settings import ServiceSettings
@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
 _ON_SPARK: Final = f"pipeline of tenant {DEFAULT_TENANT}"
 
-Work = Callable[[Store, ServiceSettings, Flag], None]
+Work = Callable[[Store, str, ServiceSettings, Flag], None]
 
 
 def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
@@ -41,7 +41,7 @@ def _run_for_tenants(
     address: str, settings: ServiceSettings, stop: Flag, elsewhere: Collection[str]
 ) -> None:
     """Run each work for each tenant, but those that are done elsewhere."""
-    works: dict[str, Work] = {"pipeline": _deliver, "webhooks": _send_webhooks}
+    works: dict[str, Work] = {"pipeline": _deliver, "channels": _send}
     threads = dict[str, Thread]()
     with open_store(address) as store:
         while True:
@@ -60,13 +60,14 @@ def _run_for_tenants(
         thread.join()
 
 
-def _send_webhooks(store: Store, settings: ServiceSettings, stop: Flag) -> None:
-    """Send the webhooks of a tenant."""
-    rules = TargetRules.of(settings.webhook_hosts, settings.webhook_networks)
-    Dispatcher(store, {WEBHOOK: webhooks(rules)}).run(stop)
+def _send(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
+    """Send what the webhooks and the channels of people of a tenant are to get."""
+    people = person_openers(store, tenant, settings.people)
+    Dispatcher(store, {WEBHOOK: webhooks(settings.rules), **people}).run(stop)
 
 
-def _deliver(store: Store, settings: ServiceSettings, stop: Flag) -> None:
+def _deliver(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
+    del tenant
     Pipeline(store, settings.lateness, keep_us=settings.keep_us).run(stop)
 
 
@@ -74,6 +75,6 @@ def _run(address: str, tenant: str, work: Work, settings: ServiceSettings, stop:
     """Do the work of a tenant; what fails is logged, and started again later."""
     try:
         with open_store(address, tenant=tenant) as store:
-            work(store, settings, stop)
+            work(store, tenant, settings, stop)
     except TidingsError:
         _LOG.exception("the %s has failed, and will start again", current_thread().name)

@@ -32,5 +32,7 @@ class Retention:
         notifications = self.store.notifications.prune(before)
         publications = self.store.publications.prune(before)
         self.store.channels.prune(int(before * SECOND_US))
+        self.store.digests.prune(int(before * SECOND_US))
+        self.store.marks.prune()
         if notifications or publications:
             _LOG.info("deleted %d notifications, %d publications", notifications, publications)

@@ -3,6 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidings.channels.card import CardTemplate
+from tidings.channels.person_senders import PersonSettings
+from tidings.channels.reader_links import ReaderLinks
+from tidings.channels.smtp import SmtpSettings
+from tidings.channels.webhook_target import TargetRules
 from tidings.model.limits import Limits
 from tidings.model.values import SECOND_US
 
@@ -45,3 +50,24 @@ class ServiceSettings:
     """Hosts that webhooks may name; `*.example.com` stands for all below one."""
     webhook_networks: tuple[str, ...] = ()
     """Networks such as 10.0.0.0/8 that webhooks may reach although they are not public."""
+    channels: int = 20
+    """Channels of one subscriber: addresses of mail and chats."""
+    mail: SmtpSettings | None = None
+    """The server that mail goes through; without one, the service sends no mail."""
+    template: CardTemplate = field(default_factory=CardTemplate.load)
+    """What notifications look like in mail and chats."""
+    public_url: str | None = None
+    """Where readers reach the service; without it, messages have no links to it."""
+    track: bool = False
+    """Whether links in mail lead through the service, and a picture tells that it was opened."""
+
+    @property
+    def rules(self) -> TargetRules:
+        """Where webhooks and chats may be."""
+        return TargetRules.of(self.webhook_hosts, self.webhook_networks)
+
+    @property
+    def people(self) -> PersonSettings:
+        """What the channels of people need."""
+        links = ReaderLinks(self.public_url, self.track)
+        return PersonSettings(self.template, links, self.rules, self.mail)

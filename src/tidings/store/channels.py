@@ -157,6 +157,10 @@ class Channels:
         )
         return self._write(sql, key)
 
+    def skip_waiting(self, key: str) -> bool:
+        """Leave out what waits: the channel goes on with what is delivered from now on."""
+        return self._write(f"UPDATE channels SET reached = {_LAST} WHERE key = ?", key)
+
     def failures(self, key: str, limit: int = 100, after: int = -1) -> list[FailedDelivery]:
         """Return the deliveries of a channel that failed, in order of number."""
         sql = (

@@ -7,12 +7,15 @@ from typing import Self
 
 from tidings.errors import StoreError
 from tidings.store.address import DEFAULT_TENANT, Address, check_tenant, read_address
+from tidings.store.address_codes import AddressCodes
 from tidings.store.catalogue import Catalogue
 from tidings.store.channels import Channels
 from tidings.store.dead_letters import DeadLetters
+from tidings.store.digests import Digests
 from tidings.store.engine_log import EngineLog
 from tidings.store.feed_addresses import FeedAddresses
 from tidings.store.history import ChangeHistory
+from tidings.store.marks import NotificationMarks
 from tidings.store.migrate import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.outbox import Outbox
@@ -39,6 +42,9 @@ class Store:
     outbox: Outbox
     webhooks: Webhooks
     feed_addresses: FeedAddresses
+    digests: Digests
+    marks: NotificationMarks
+    address_codes: AddressCodes
 
     def pause(self, subscriber: str) -> int:
         """Pause a subscriber: what would be due is dropped; return the version."""
@@ -99,6 +105,9 @@ def open_store(
         Outbox(database),
         Webhooks(channels),
         FeedAddresses(database),
+        Digests(database),
+        NotificationMarks(database),
+        AddressCodes(database),
     )
 
 

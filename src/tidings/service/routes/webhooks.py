@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from tidings.channels.webhook_target import TargetRules, read_url
+from tidings.channels.webhook_target import read_url
 from tidings.errors import InvalidForm
 from tidings.formats.json_forms import fields
 from tidings.model import validate
@@ -40,8 +40,7 @@ def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Resp
     subscriber = load_form(lambda form: _subscriber(form, caller), form)
     check_known(caller, subscriber)
     settings = caller.tenant.settings
-    rules = TargetRules.of(settings.webhook_hosts, settings.webhook_networks)
-    url = load_form(lambda form: read_url(form.get("url"), rules), form)
+    url = load_form(lambda form: read_url(form.get("url"), settings.rules), form)
     webhooks = caller.tenant.store.webhooks
     is_new = not webhooks.find(id, subscriber)
     most = settings.webhooks

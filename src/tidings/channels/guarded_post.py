@@ -1,0 +1,78 @@
+"""POST to an address that somebody else has given: only where the rules of webhooks allow."""
+
+import asyncio
+from collections.abc import Mapping
+from ssl import SSLContext
+from typing import Final, NamedTuple
+
+import httpx2
+
+from tidings.channels.webhook_target import TargetRules, read_url, resolve
+from tidings.errors import TidingsError, described
+
+ATTEMPT_S: Final = 15.0
+_READ_BYTES: Final = 1_000
+
+
+class PostAnswer(NamedTuple):
+    """The answer to a request: the status is 0 if there was none, and `text` says why."""
+
+    status: int
+    text: str
+    retry_after: str | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the receiver has taken it."""
+        return 200 <= self.status < 300
+
+
+def open_http(trust: SSLContext | None = None) -> httpx2.AsyncClient:
+    """Return a client that goes exactly where it is told; many may share what they trust.
+
+    A proxy would resolve names by itself; and a connection is to an address: another host at the
+    same one must not reuse it.
+    """
+    return httpx2.AsyncClient(
+        verify=trust or True,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=ATTEMPT_S,
+        limits=httpx2.Limits(max_keepalive_connections=0),
+    )
+
+
+async def post(
+    http: httpx2.AsyncClient, url: str, rules: TargetRules, body: bytes, headers: Mapping[str, str]
+) -> PostAnswer:
+    """Send a request once; return the answer with the beginning of its text."""
+    try:
+        async with asyncio.timeout(ATTEMPT_S):
+            # Both are checked again each time: rules change, and names move.
+            target = await resolve(read_url(url, rules), rules)
+            request = http.build_request(
+                "POST",
+                target.direct_url,
+                content=body,
+                headers={"Host": target.host_header, "User-Agent": "Tidings", **headers},
+                extensions={"sni_hostname": target.url.raw_host.decode("ascii")},
+            )
+            response = await http.send(request, stream=True)
+            try:
+                text = await _beginning(response)
+            finally:
+                await response.aclose()
+    except TimeoutError:
+        return PostAnswer(0, f"no answer within {ATTEMPT_S:g} s")
+    except (httpx2.HTTPError, httpx2.InvalidURL, TidingsError, OSError) as error:
+        return PostAnswer(0, described(error))
+    return PostAnswer(response.status_code, text, response.headers.get("retry-after"))
+
+
+async def _beginning(response: httpx2.Response) -> str:
+    content = b""
+    async for chunk in response.aiter_raw(_READ_BYTES):
+        content += chunk
+        if len(content) >= _READ_BYTES:
+            break
+    return content[:_READ_BYTES].decode(errors="replace")

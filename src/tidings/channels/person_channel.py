@@ -1,0 +1,168 @@
+"""Where and when a person reads: an address, what it takes, and at which times."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import time
+from typing import Any, Final
+
+from tidings.channels.webhook_target import TargetRules, read_url
+from tidings.errors import InvalidForm, InvalidPolicy, prefix_errors, shown
+from tidings.formats.json_forms import fields
+from tidings.model import calendar, validate
+from tidings.model.records import Delivery
+
+MAIL: Final = "mail"
+SLACK: Final = "slack"
+TEAMS: Final = "teams"
+CHATS: Final = (SLACK, TEAMS)
+KINDS: Final = (MAIL, *CHATS)
+AT_ONCE: Final = "delivery"
+HOURLY: Final = "hour"
+DAILY: Final = "day"
+EVERY: Final = (AT_ONCE, HOURLY, DAILY)
+_MORNING: Final = "08:00"
+_OPTIONAL: Final = (
+    "id",
+    "label",
+    "zone",
+    "every",
+    "at",
+    "days",
+    "min_rank",
+    "below_rank",
+    "interests",
+)
+_LABEL_CHARACTERS: Final = 100
+_MOST_INTERESTS: Final = 100
+_ADDRESS_BYTES: Final = 254
+_LOCAL: Final = re.compile(r"[\w!#$%&'*+/=?^{|}~-]+(\.[\w!#$%&'*+/=?^{|}~-]+)*", re.ASCII)
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_DOMAIN: Final = re.compile(rf"({_LABEL}\.)*{_LABEL}")
+
+
+@dataclass(frozen=True)
+class PersonChannel:
+    """A channel of a person: its kind and address, which deliveries it takes, and when they go.
+
+    `every` delivery goes at once; those of an `hour` go together at its end; those of a `day` at
+    local times of a `zone`, on all days or some. It takes ranks of at least `min_rank` and below
+    `below_rank`, of some `interests` if they are named.
+    """
+
+    kind: str
+    address: str
+    label: str = ""
+    zone: str = "UTC"
+    every: str = DAILY
+    at: tuple[str, ...] = (_MORNING,)
+    days: tuple[str, ...] = calendar.DAYS
+    min_rank: float = 0.0
+    below_rank: float | None = None
+    interests: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, form: Mapping[str, Any], rules: TargetRules) -> "PersonChannel":
+        """Read the form of a channel; chats may be where webhooks may."""
+        given = fields(form, "the channel", ("kind", "address"), _OPTIONAL)
+        given.pop("id", None)
+        validate.choice("kind", given["kind"], KINDS, InvalidForm)
+        given["address"] = read_address(given["kind"], given["address"], rules)
+        given.setdefault("every", DAILY if given["kind"] == MAIL else AT_ONCE)
+        validate.choice("every", given["every"], EVERY, InvalidForm)
+        if given["every"] != DAILY and {"at", "days"} & given.keys():
+            raise InvalidForm("`at` and `days` belong to every day; leave them out")
+        with prefix_errors("", InvalidPolicy, InvalidForm):
+            _read_times(given)
+        _read_route(given)
+        return cls(**given)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "PersonChannel":
+        """Return the channel that a store has; its form was checked when it was written."""
+        form = settings["person"]
+        lists = {name: tuple(form[name]) for name in ("at", "days", "interests")}
+        return cls(**{**form, **lists})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form."""
+        return asdict(self)
+
+    def takes(self, delivery: Delivery) -> bool:
+        """Return whether a delivery is for this channel."""
+        is_below = self.below_rank is None or delivery.rank < self.below_rank
+        is_wanted = not self.interests or bool(set(self.interests) & set(delivery.matched))
+        return delivery.rank >= self.min_rank and is_below and is_wanted
+
+    def due_us(self, first: Delivery, last_us: int | None, now_us: int) -> int:
+        """Return when a message goes whose first delivery is known, after one at `last_us`.
+
+        At the end of the period in which it was delivered; but there is one message in a period.
+        """
+        periods = self._periods()
+        if periods is None:
+            return now_us
+        due_us = periods.period(min(first.delivered_us, now_us)).end
+        if last_us is not None:
+            due_us = max(due_us, periods.period(min(last_us, now_us)).end)
+        return due_us
+
+    def _periods(self) -> calendar.Calendar | None:
+        if self.every == AT_ONCE:
+            return None
+        if self.every == HOURLY:
+            return calendar.hours(self.zone)
+        return calendar.LocalPeriods(self.zone, tuple(map(time.fromisoformat, self.at)), self.days)
+
+
+def _read_times(given: dict[str, Any]) -> None:
+    if "zone" in given:
+        given["zone"] = calendar.read_zone("zone", given["zone"])
+    if "days" in given:
+        given["days"] = calendar.read_days("days", given["days"])
+    if "at" in given:
+        given["at"] = calendar.read_times("at", given["at"]) or (_MORNING,)
+
+
+def _read_route(given: dict[str, Any]) -> None:
+    label = given.setdefault("label", "")
+    if not isinstance(label, str) or len(label) > _LABEL_CHARACTERS:
+        raise InvalidForm(f"`label` is a text of at most {_LABEL_CHARACTERS} characters")
+    for name in ("min_rank", "below_rank"):
+        if name in given:
+            given[name] = validate.number(name, given[name], InvalidForm)
+    low, below = given.get("min_rank", 0.0), given.get("below_rank")
+    if below is not None and below <= low:
+        raise InvalidForm(f"below_rank {below:g} is not above min_rank {low:g}")
+    if "interests" in given:
+        names = validate.listed(given["interests"], _MOST_INTERESTS)
+        if names is None or len(names) > _MOST_INTERESTS:
+            raise InvalidForm(f"`interests` lists at most {_MOST_INTERESTS} ids of subscriptions")
+        given["interests"] = tuple(
+            validate.name("an id in `interests`", name, InvalidForm) for name in names
+        )
+
+
+def read_address(kind: str, value: object, rules: TargetRules) -> str:
+    """Return an address of a kind: a mailbox, or the URL of a chat's webhook."""
+    return read_mail_address(value) if kind == MAIL else str(read_url(value, rules))
+
+
+def read_mail_address(value: object) -> str:
+    """Return the address of a mailbox; its domain may have letters of any language.
+
+    >>> read_mail_address("Ada.Lovelace+films@Bücher.example")
+    'Ada.Lovelace+films@xn--bcher-kva.example'
+    """
+    if isinstance(value, str) and len(value) <= _ADDRESS_BYTES:
+        local, at, domain = value.rpartition("@")
+        try:
+            ascii_domain = domain.encode("idna").decode().lower()
+        except UnicodeError:
+            ascii_domain = ""
+        fits = len(local) <= 64 and len(local) + len(ascii_domain) < _ADDRESS_BYTES
+        if at and fits and _LOCAL.fullmatch(local) and _DOMAIN.fullmatch(ascii_domain):
+            return f"{local}@{ascii_domain}"
+    raise InvalidForm(
+        f"an address of mail is written name@example.org, with a name in ASCII, not {shown(value)}"
+    )

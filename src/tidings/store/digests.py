@@ -1,0 +1,94 @@
+"""Digests: messages of several deliveries, fixed before they are sent.
+
+One that is sent again, after whatever stopped its sender, has the same deliveries and the same id.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidings.store.protocol import Cell, Database, Row
+
+SENT: Final = ""
+_FIELDS: Final = "key, first, last, upto, sequences, id, fixed_us, result"
+
+
+@dataclass(frozen=True)
+class FixedDigest:
+    """The deliveries of one message, by their sequences from `first` to `last`.
+
+    `result` is None until it was sent, then empty, or the reason why it was given up.
+    """
+
+    key: str
+    first: int
+    last: int
+    upto: int
+    sequences: Sequence[int]
+    id: str
+    fixed_us: int
+    result: str | None = None
+
+    def covers(self, sequence: int) -> bool:
+        """Return whether a delivery was decided about when the message was fixed."""
+        return self.first <= sequence <= self.last
+
+
+class Digests:
+    """The digests of a tenant's channels."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last(self, key: str) -> FixedDigest | None:
+        """Return the last digest of a channel."""
+        return self._first("WHERE key = ? ORDER BY first DESC LIMIT 1", key)
+
+    def get(self, key: str, first: int) -> FixedDigest | None:
+        """Return the digest of a channel that begins with a sequence."""
+        return self._first("WHERE key = ? AND first = ?", key, first)
+
+    def find(self, name: str) -> FixedDigest | None:
+        """Return the digest with an id."""
+        return self._first("WHERE id = ? ORDER BY fixed_us DESC LIMIT 1", name)
+
+    def refused(self, key: str) -> int:
+        """Return how many digests of a channel were given up since one was sent."""
+        sql = (
+            "SELECT count(*) FROM digests WHERE key = ? AND result <> '' AND first > coalesce("
+            "(SELECT max(d.first) FROM digests AS d WHERE d.key = CAST(? AS TEXT) "
+            "AND d.result = ''), -1)"
+        )
+        return int(self._database.read(lambda session: session.rows(sql, key, key))[0][0])
+
+    def fix(self, digest: FixedDigest) -> None:
+        """Write a digest before it is sent."""
+        sql = f"INSERT INTO digests ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        sequences = json.dumps(list(digest.sequences))
+        cells = (digest.first, digest.last, digest.upto, sequences, digest.id, digest.fixed_us)
+        self._database.write(lambda session: session.run(sql, digest.key, *cells, digest.result))
+
+    def note(self, digest: FixedDigest, result: str) -> None:
+        """Write what came of a digest."""
+        sql = "UPDATE digests SET result = ? WHERE key = ? AND first = ?"
+        cells = (result, digest.key, digest.first)
+        self._database.write(lambda session: session.run(sql, *cells))
+
+    def prune(self, before_us: int) -> int:
+        """Delete digests from before a time that are not the last of their channel."""
+        sql = (
+            "DELETE FROM digests WHERE fixed_us < ? AND result IS NOT NULL AND first < "
+            "(SELECT max(d.first) FROM digests AS d WHERE d.key = digests.key)"
+        )
+        return self._database.write(lambda session: session.run(sql, before_us))
+
+    def _first(self, condition: str, *cells: Cell) -> FixedDigest | None:
+        sql = f"SELECT {_FIELDS} FROM digests {condition}"
+        rows = self._database.read(lambda session: session.rows(sql, *cells))
+        return _digest(rows[0]) if rows else None
+
+
+def _digest(row: Row) -> FixedDigest:
+    key, first, last, upto, sequences, *rest = row
+    return FixedDigest(key, first, last, upto, tuple(json.loads(sequences)), *rest)

@@ -1,0 +1,132 @@
+"""SMTP: what the server says decides what becomes of a mail, and secrets stay secret."""
+
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.channels.mailbox import PASSWORD, Mailbox, mail_server, make_certificate
+
+from tidings.channels.mail import code_mail
+from tidings.channels.sender import SENT, Status
+from tidings.channels.smtp import SmtpSettings, read_sender, send_mail
+from tidings.errors import InvalidForm
+
+HERE = Path()
+TO = "ada@example.org"
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Mailbox]:
+    with mail_server() as box:
+        yield box
+
+
+def local(box: Mailbox, **more: Any) -> SmtpSettings:
+    form = {"host": "127.0.0.1", "port": box.port, "security": "none", "from": "t@films.example"}
+    return SmtpSettings.load(form | more, HERE)
+
+
+def mail(settings: SmtpSettings) -> EmailMessage:
+    return code_mail(settings, TO, "Grüße\n", "name", 0)
+
+
+def test_a_mail_arrives(box: Mailbox) -> None:
+    settings = local(box)
+    assert send_mail(settings, TO, mail(settings)) == SENT
+    arrived, envelope = box.mails[-1], box.envelopes[-1]
+    assert arrived.get_content().strip() == "Grüße"
+    assert arrived["Message-ID"] == "<name@films.example>"
+    assert (envelope.mail_from, envelope.rcpt_tos) == ("t@films.example", [TO])
+
+
+@pytest.mark.parametrize(
+    ("where", "answer", "status"),
+    [
+        ("recipients", "451 4.7.1 Greylisted", Status.FAILED),
+        ("recipients", "550 5.1.1 No such user", Status.REFUSED),
+        ("contents", "452 4.3.1 Full", Status.FAILED),
+        ("contents", "554 5.7.1 Spam", Status.REFUSED),
+    ],
+)
+def test_a_refusal_for_now_and_for_good(
+    box: Mailbox, where: str, answer: str, status: Status
+) -> None:
+    settings, before = local(box), len(box.mails)
+    getattr(box, where).append(answer)
+    outcome = send_mail(settings, TO, mail(settings))
+    assert outcome.status is status
+    assert outcome.reason == f"the mail server says {answer}"
+    assert len(box.mails) == before
+
+
+def test_a_server_that_is_down_is_tried_again() -> None:
+    with mail_server() as stopped:
+        settings = local(stopped)
+    outcome = send_mail(settings, TO, mail(settings))
+    assert outcome.status is Status.FAILED
+    assert "ConnectionRefusedError" in outcome.reason
+
+
+def test_passwords_travel_encrypted_to_a_server_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    with mail_server(certificate) as box:
+        form = {"host": "localhost", "port": box.port, "from": "t@films.example", "user": "tidings"}
+        secret = {"password": {"env": "MAIL_PASSWORD"}, "ca_file": certificate.name}
+        settings = SmtpSettings.load(form | secret, tmp_path)
+        assert settings.security == "starttls"
+        assert send_mail(settings, TO, mail(settings)) == SENT
+        assert PASSWORD not in repr(settings)
+        unknown = SmtpSettings.load(form | {"password": PASSWORD}, tmp_path)
+        outcome = send_mail(unknown, TO, mail(unknown))
+        assert outcome.status is Status.FAILED
+        assert "certificate" in outcome.reason
+        wrong = SmtpSettings.load(form | secret | {"password": "wrong secret"}, tmp_path)
+        assert "wrong secret" not in repr(wrong)
+        outcome = send_mail(wrong, TO, mail(wrong))
+        assert outcome.status is Status.FAILED  # not the fault of the recipient
+        assert "535" in outcome.reason
+        assert "wrong secret" not in outcome.reason
+        assert len(box.mails) == 1
+    monkeypatch.delenv("MAIL_PASSWORD")
+    outcome = send_mail(settings, TO, mail(settings))
+    assert outcome.status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ({"host": "h"}, "from is missing"),
+        ({"host": "h", "from": "x"}, "written name@example.org"),
+        ({"host": "h", "from": "a@b.example", "port": 0}, "port is a whole number"),
+        ({"host": "h", "from": "a@b.example", "security": "ssl"}, "security is one of"),
+        ({"host": "h", "from": "a@b.example", "user": "u"}, "a user needs a password"),
+        ({"host": "h", "from": "a@b.example", "pass": "p"}, "unknown key 'pass'"),
+        (
+            {"host": "h", "from": "a@b.example", "security": "none", "user": "u", "password": "p"},
+            "starttls or tls",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(form: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidForm, match=reason):
+        SmtpSettings.load(form, HERE)
+
+
+@pytest.mark.parametrize("text", ["", "x", "a@b.example\r\nBcc: c@d.example", 7, "a b@c.example"])
+def test_a_sender_is_one_address(text: Any) -> None:
+    with pytest.raises(InvalidForm):
+        read_sender(text)
+
+
+def test_ports_follow_the_security() -> None:
+    form = {"host": "h", "from": "Films <a@b.example>"}
+    ports = [
+        SmtpSettings.load(form | {"security": word}, HERE).port
+        for word in ("starttls", "tls", "none")
+    ]
+    assert ports == [587, 465, 25]
