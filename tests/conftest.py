@@ -141,3 +141,21 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "tidings.db")
     return str(request.getfixturevalue("postgres_address"))
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """Start moto's server for the first test that asks for it; return its endpoint."""
+    from tests.servers import moto_server
+
+    with moto_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a NATS server for the first test that asks for it; return its URL."""
+    from tests.servers import nats_server
+
+    with nats_server(tmp_path_factory.mktemp("nats")) as url:
+        yield url

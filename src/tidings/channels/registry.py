@@ -3,6 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from tidings.channels import aws_queues, jetstream, kafka
+from tidings.channels.aws_queues import SnsTransport, SqsTransport
+from tidings.channels.jetstream import JetStreamTransport
+from tidings.channels.kafka import KafkaTransport
 from tidings.channels.sender import OpenSender, Sender
 from tidings.channels.transport import DeclaredChannel, Transport, TransportForm
 from tidings.errors import InvalidForm, prefix_errors, shown
@@ -22,7 +26,12 @@ class ChannelType:
         self.read, self.keys = read, keys
 
 
-TYPES: Final[Mapping[str, ChannelType]] = {}
+TYPES: Final[Mapping[str, ChannelType]] = {
+    "kafka": ChannelType(KafkaTransport.read, *kafka.KEYS),
+    "nats": ChannelType(JetStreamTransport.read, *jetstream.KEYS),
+    "sns": ChannelType(SnsTransport.read, "topic", *aws_queues.KEYS),
+    "sqs": ChannelType(SqsTransport.read, "queue", *aws_queues.KEYS),
+}
 
 
 def read_channel(form: Mapping[str, Any]) -> DeclaredChannel:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -86,16 +86,14 @@ class TransportForm:
 
     def secret(self, name: str) -> Secret | None:
         """Return a secret: a text, or a table `{env = "NAME"}`; None if the key is missing."""
-        value = self._form.get(name)
-        if value is None:
-            return None
-        if isinstance(value, str) and value:
-            return Secret(value=value)
-        if isinstance(value, Mapping) and set(value) == {"env"}:
-            variable = value["env"]
-            if isinstance(variable, str) and _VARIABLE.fullmatch(variable):
-                return Secret(variable)
-        raise InvalidForm(f'{name} must be a string, or name a variable: {{env = "NAME"}}')
+        return None if name not in self._form else _read_secret(name, self._form[name])
+
+    def options(self, name: str) -> dict[str, Secret]:
+        """Return a table of options, any of which may be secret; dotted keys are joined."""
+        table = self._form.get(name, {})
+        if not isinstance(table, Mapping):
+            raise InvalidForm(f"{name} must be a table of names and values")
+        return dict(_flatten(name, table, ""))
 
     def number(self, name: str, default: float | None = None) -> float | None:
         """Return a positive number."""
@@ -115,6 +113,28 @@ class TransportForm:
         value = self._form.get(name, default)
         validate.choice(name, value, choices, InvalidForm)
         return str(value)
+
+
+def _read_secret(name: str, value: object) -> Secret:
+    if isinstance(value, str) and value:
+        return Secret(value=value)
+    if isinstance(value, Mapping) and set(value) == {"env"}:
+        variable = value["env"]
+        if isinstance(variable, str) and _VARIABLE.fullmatch(variable):
+            return Secret(variable)
+    raise InvalidForm(f'{name} must be a string, or name a variable: {{env = "NAME"}}')
+
+
+def _flatten(name: str, table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Secret]]:
+    for part, value in table.items():
+        key = f"{prefix}{part}"
+        if isinstance(value, Mapping) and set(value) != {"env"}:
+            yield from _flatten(name, value, f"{key}.")
+        elif isinstance(value, bool):
+            yield key, Secret(value=str(value).lower())
+        else:
+            is_number = isinstance(value, int | float)
+            yield key, _read_secret(f"{name} {key}", str(value) if is_number else value)
 
 
 def needs(extra: str, error: ImportError) -> TidingsError:

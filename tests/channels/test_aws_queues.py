@@ -1,0 +1,152 @@
+"""SQS and SNS against moto's server: order, keys, attributes, filters, and trouble."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.channels.sending import channel_of, declared, deliver, send_all
+from tests.servers import ACCOUNT, REGION, aws_client, proxy_to
+from tests.store.appender import delivery
+
+from tidings.channels.aws_queues import AwsAccount, SnsTransport, SqsTransport
+from tidings.channels.sender import delivery_key
+from tidings.channels.transport import Secret
+from tidings.store import Store, open_store
+
+EVENTS = [f"e{number}" for number in range(37)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "tidings.db") as opened:
+        yield opened
+
+
+def account(endpoint: str) -> AwsAccount:
+    key, secret = ACCOUNT.values()
+    return AwsAccount(REGION, endpoint, Secret(value=key), Secret(value=secret))
+
+
+def make_queue(endpoint: str, name: str) -> str:
+    attributes = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+    client = aws_client("sqs", endpoint)
+    return str(client.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
+
+
+def received(endpoint: str, queue: str) -> list[dict[str, Any]]:
+    """Take all messages out of a queue."""
+    client, messages = aws_client("sqs", endpoint), list[dict[str, Any]]()
+    while True:
+        answer = client.receive_message(
+            QueueUrl=queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        if "Messages" not in answer:
+            return messages
+        for message in answer["Messages"]:
+            messages.append(message)
+            client.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+
+
+def events_of(messages: list[dict[str, Any]], subscriber: str) -> list[str]:
+    forms = [json.loads(message["Body"]) for message in messages]
+    return [form["event"] for form in forms if form["subscriber"] == subscriber]
+
+
+def test_a_fifo_queue_has_the_deliveries_of_each_subscriber_in_order(
+    store: Store, moto: str
+) -> None:
+    queue = make_queue(moto, "in-order.fifo")
+    deliver(store, 0, *EVENTS)
+    send_all(store, declared("sqs", SqsTransport(queue, account(moto))))
+    messages = received(moto, queue)
+    assert events_of(messages, "ada") == EVENTS[0::2]
+    assert events_of(messages, "bob") == EVENTS[1::2]
+    assert channel_of(store).sent == len(EVENTS)
+    first = next(each for each in messages if '"e0"' in each["Body"])
+    stored = store.notifications.after("ada", limit=1)[0]
+    assert json.loads(first["Body"]) == stored.to_dict()
+    attributes = {name: each["StringValue"] for name, each in first["MessageAttributes"].items()}
+    assert attributes["key"] == delivery_key(stored)
+    assert (attributes["subscriber"], attributes["event"]) == ("ada", "e0")
+    assert json.loads(attributes["matched"]) == list(stored.matched)
+
+
+def test_what_is_sent_again_is_dropped_by_its_key(store: Store, moto: str) -> None:
+    queue = make_queue(moto, "once.fifo")
+    deliver(store, 0, *EVENTS)
+    sqs = declared("sqs", SqsTransport("once.fifo", account(moto)))
+    send_all(store, sqs)
+    store.channels.remove(channel_of(store).key)  # it begins again
+    send_all(store, sqs)
+    assert sorted(events_of(received(moto, queue), "ada")) == sorted(EVENTS[0::2])
+
+
+def test_a_queue_that_is_away_gets_everything_in_order_when_it_is_back(
+    store: Store, moto: str
+) -> None:
+    queue = make_queue(moto, "away.fifo")
+    with proxy_to(moto) as proxy:
+        endpoint = f"http://127.0.0.1:{proxy.port}"
+        sqs = declared("sqs", SqsTransport("away.fifo", account(endpoint)))
+        deliver(store, 0, "e0")
+        send_all(store, sqs)
+        proxy.down()
+        deliver(store, 1, *EVENTS[1:], to=("ada",))
+        send_all(store, sqs, patience_s=0)
+        state = channel_of(store)
+        assert (state.state, state.failures, state.sent) == ("failing", 1, 1)
+        assert state.reason
+        assert "swordfish" not in state.reason
+        assert store.channels.backlog(state.key).waiting == len(EVENTS) - 1
+        proxy.up()
+        send_all(store, sqs)
+    assert events_of(received(moto, queue), "ada") == EVENTS
+    assert channel_of(store).state == "working"
+
+
+def test_a_queue_that_does_not_exist_is_a_failure_that_names_it(store: Store, moto: str) -> None:
+    deliver(store, 0, "e0")
+    send_all(store, declared("sqs", SqsTransport("nowhere", account(moto))), patience_s=0)
+    assert "queue does not exist" in str(channel_of(store).reason)
+    assert store.channels.backlog(channel_of(store).key).waiting == 1
+
+
+def test_a_message_that_is_too_long_is_given_up_and_the_others_pass(
+    store: Store, moto: str
+) -> None:
+    queue = make_queue(moto, "long")
+    long = replace(delivery("ada", "long"), content_json=json.dumps({"text": "x" * 2_000_000}))
+    store.notifications.append("q", 0, [delivery("ada", "a"), long, delivery("ada", "b")])
+    send_all(store, declared("sqs", SqsTransport(queue, account(moto))))
+    assert events_of(received(moto, queue), "ada") == ["a", "b"]
+    [failed] = store.channels.failures(channel_of(store).key)
+    assert (failed.number, failed.next_us) == (2, None)
+
+
+def test_ids_that_aws_refuses_as_groups_are_sent_all_the_same(store: Store, moto: str) -> None:
+    queue = make_queue(moto, "odd.fifo")
+    names = ["ä ö", "n\0l", "x" * 900, "plain"]
+    store.notifications.append("q", 0, [delivery(name, "e") for name in names])
+    send_all(store, declared("sqs", SqsTransport(queue, account(moto))))
+    forms = [json.loads(message["Body"]) for message in received(moto, queue)]
+    assert sorted(form["subscriber"] for form in forms) == sorted(names)
+
+
+def test_subscriptions_of_a_topic_filter_by_attributes(store: Store, moto: str) -> None:
+    topic = aws_client("sns", moto).create_topic(Name="tidings")["TopicArn"]
+    filters = {"all": {}, "ada": {"subscriber": ["ada"]}, "s9": {"matched": ["s9"]}}
+    queues = {name: make_queue(moto, f"sns-{name}") for name in filters}
+    for name, policy in filters.items():
+        arn = f"arn:aws:sqs:{REGION}:123456789012:sns-{name}"
+        attributes = {"RawMessageDelivery": "true", "FilterPolicy": json.dumps(policy)}
+        aws_client("sns", moto).subscribe(
+            TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=attributes
+        )
+    deliver(store, 0, *EVENTS[:5])
+    store.notifications.append("q", 1, [replace(delivery("cy", "e9"), matched=("s9", "s1"))])
+    send_all(store, declared("sns", SnsTransport(topic, account(moto))))
+    found = {name: len(received(moto, queue)) for name, queue in queues.items()}
+    assert found == {"all": 6, "ada": 3, "s9": 1}
