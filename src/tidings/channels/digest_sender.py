@@ -15,16 +15,14 @@ from tidings.channels.sender import SENT, Message, Outcome, Status, delivery_key
 from tidings.model.records import Delivery
 from tidings.model.values import SECOND_US
 from tidings.store import Store
+from tidings.store.digests import MOST_REFUSED, FixedDigest
 from tidings.store.digests import SENT as RESULT_SENT
-from tidings.store.digests import FixedDigest
 
 _SKIPPED: Final = Outcome(Status.SKIPPED)
 _STOPPING: Final = (Status.LATER, Status.FAILED, Status.GONE)
 _PAGE: Final = 500
 _GIVE_UP_US: Final = 3 * 86_400 * SECOND_US
 _LONGEST_PAUSE_US: Final = 3_600 * SECOND_US
-_MOST_REFUSED: Final = 2
-"""Messages in a row that are given up; the address of the next one is not used any more."""
 
 
 class DigestTransport(Protocol):
@@ -126,7 +124,7 @@ class DigestSender:
             outcome = self._patient(await self.transport.send(deliveries, digest), digest)
         if outcome.status is Status.REFUSED:
             refused_before = await asyncio.to_thread(self.store.digests.refused, self.key)
-            if refused_before >= _MOST_REFUSED:
+            if refused_before >= MOST_REFUSED:
                 return digest, outcome._replace(status=Status.GONE)
         if outcome.status in _STOPPING:
             return digest, outcome

@@ -6,11 +6,19 @@ One that is sent again, after whatever stopped its sender, has the same deliveri
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from tidings.store.protocol import Cell, Database, Row
+from tidings.store.protocol import Cell, Database, Row, Session
 
 SENT: Final = ""
+MOST_REFUSED: Final = 2
+"""Messages in a row that are given up; after the next one, the channel is not used any more."""
+_REFUSED: Final = (
+    "SELECT count(*) FROM digests WHERE key = ? AND result <> '' AND first > coalesce("
+    "(SELECT max(d.first) FROM digests AS d WHERE d.key = CAST(? AS TEXT) "
+    "AND d.result = ''), -1)"
+)
 _FIELDS: Final = "key, first, last, upto, sequences, id, fixed_us, result"
 
 
@@ -55,12 +63,8 @@ class Digests:
 
     def refused(self, key: str) -> int:
         """Return how many digests of a channel were given up since one was sent."""
-        sql = (
-            "SELECT count(*) FROM digests WHERE key = ? AND result <> '' AND first > coalesce("
-            "(SELECT max(d.first) FROM digests AS d WHERE d.key = CAST(? AS TEXT) "
-            "AND d.result = ''), -1)"
-        )
-        return int(self._database.read(lambda session: session.rows(sql, key, key))[0][0])
+        rows = self._database.read(lambda session: session.rows(_REFUSED, key, key))
+        return int(rows[0][0])
 
     def fix(self, digest: FixedDigest) -> None:
         """Write a digest before it is sent."""
@@ -75,6 +79,13 @@ class Digests:
         cells = (result, digest.key, digest.first)
         self._database.write(lambda session: session.run(sql, *cells))
 
+    def note_bounce(self, digest: FixedDigest, reason: str) -> None:
+        """Write that a digest came back: its deliveries are given up.
+
+        A channel whose last three messages failed for good is disabled.
+        """
+        self._database.write(partial(_note_bounce, digest=digest, reason=reason))
+
     def prune(self, before_us: int) -> int:
         """Delete digests from before a time that are not the last of their channel."""
         sql = (
@@ -87,6 +98,22 @@ class Digests:
         sql = f"SELECT {_FIELDS} FROM digests {condition}"
         rows = self._database.read(lambda session: session.rows(sql, *cells))
         return _digest(rows[0]) if rows else None
+
+
+def _note_bounce(session: Session, digest: FixedDigest, reason: str) -> None:
+    session.lock()
+    session.run(
+        "UPDATE digests SET result = ? WHERE key = ? AND first = ?",
+        *(reason, digest.key, digest.first),
+    )
+    for sequence in digest.sequences:
+        session.run(
+            "INSERT INTO channel_failures (key, number, attempts, next_us, reason) "
+            "VALUES (?, ?, 1, NULL, ?) ON CONFLICT (key, number) DO NOTHING",
+            *(digest.key, sequence, reason),
+        )
+    if session.rows(_REFUSED, digest.key, digest.key)[0][0] > MOST_REFUSED:
+        session.run("UPDATE channels SET disabled = ? WHERE key = ?", reason, digest.key)
 
 
 def _digest(row: Row) -> FixedDigest:

@@ -84,3 +84,49 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(InvalidForm, match=reason):
         load_serve_config(write(tmp_path, text))
+
+
+PEOPLE = """
+[service]
+public_url = "https://films.example/tidings"
+track = true
+channels = 3
+
+[mail]
+host = "mail.example"
+from = "Films <t@films.example>"
+user = "tidings"
+password = {env = "MAIL_PASSWORD"}
+
+[template]
+title = "{{name}}"
+"""
+
+
+def test_how_people_are_reached(tmp_path: Path) -> None:
+    path = tmp_path / "service.toml"
+    path.write_text(PEOPLE)
+    settings = load_serve_config(str(path)).settings
+    assert settings.mail is not None
+    assert (settings.mail.host, settings.mail.port) == ("mail.example", 587)
+    assert settings.template.title.source == "{{name}}"
+    assert (settings.public_url, settings.track) == ("https://films.example/tidings", True)
+    assert settings.people.links.base == settings.public_url
+    assert settings.channels == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[mail]\nhost = 'x'", r"\[mail\] from is missing"),
+        ("mail = 7", r"\[mail\] it is a table, not 7"),
+        ("[template]\ntitle = '{{'", r"\[template\] title: line 1: a tag is opened"),
+        ("[service]\npublic_url = 'javascript:x'", r"\[service\] public_url is http"),
+        ("[service]\ntrack = 1", r"\[service\] track is true or false"),
+    ],
+)
+def test_mistakes_about_people_are_named(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "service.toml"
+    path.write_text(text if "[service]" in text else f"{text}\n[service]\n")
+    with pytest.raises(InvalidForm, match=reason):
+        load_serve_config(str(path))

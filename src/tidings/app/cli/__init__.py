@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Each command imports only what it needs."""
 
 from tidings.app.cli import (
+    channel_commands,
     lab_commands,
     plan_command,
     query_commands,
@@ -13,6 +14,7 @@ from tidings.app.cli.app import app, main
 
 __all__ = [
     "app",
+    "channel_commands",
     "lab_commands",
     "main",
     "plan_command",

@@ -63,6 +63,30 @@ def print_letters(console: Console, letters: Sequence[StoredLetter], waiting: in
     console.print(Text(f"{plural(waiting, 'letter')} waiting", "bold"))
 
 
+def print_channels(console: Console, states: Sequence[Mapping[str, Any]]) -> None:
+    """Print where people read as a table."""
+    table = make_table("Subscriber", "Channel", "Address", "When", "State", "Sent", "Waiting")
+    for state in states:
+        when = ", ".join(state["at"]) if state["every"] == "day" else f"every {state['every']}"
+        names = ("subscriber", "id", "address")
+        counts = (f"{state['sent']:,}", f"{state['waiting']:,}")
+        table.add_row(*(str(state[name]) for name in names), when, _word(state), *counts)
+    if states:
+        console.print(table)
+    console.print(Text(plural(len(states), "channel"), "bold"))
+
+
+def _word(state: Mapping[str, Any]) -> str:
+    """Return the state of a channel in a few words."""
+    if state["disabled"]:
+        return f"disabled: {state['disabled']}"
+    if not state["verified"]:
+        return "not verified"
+    if state["paused"]:
+        return "paused"
+    return f"failing: {state['reason']}" if state["failures"] else "working"
+
+
 def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
     """Print tokens as a table; those that are revoked say since when."""
     table = make_table("Token", "Role", "Tenant", "Subscriber", "Label", "Expires", "Revoked")

@@ -4,19 +4,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tidings.app.config.people import PEOPLE, read_people
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import nonempty_text, read_table, store_address
-from tidings.channels.webhook_target import TargetRules
+from tidings.channels.card import check_link
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
 from tidings.service.settings import ServiceSettings
 
-_COUNTS: Final = ("body_bytes", "rate", "subscriptions", "recent", "streams", "webhooks")
+_COUNTS: Final = (
+    "body_bytes",
+    "rate",
+    "subscriptions",
+    "recent",
+    "streams",
+    "webhooks",
+    "channels",
+)
 _LISTS: Final = ("webhook_hosts", "webhook_networks")
 _PLACES: Final = ("store", "host", "port", "engine", "folder")
-_KEYS: Final = (*_PLACES, "lateness", "future", "keep", *_COUNTS, *_LISTS)
+_LINKS: Final = ("public_url", "track")
+_KEYS: Final = (*_PLACES, "lateness", "future", "keep", *_COUNTS, *_LISTS, *_LINKS)
 SUFFIX: Final = ".toml"
 
 
@@ -38,14 +48,16 @@ def load_serve_config(store: str) -> ServeConfig:
         return ServeConfig(store)
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
-        form = read_table(read_toml(path), "config", ("service",), ("limits",))
+        form = read_table(read_toml(path), "config", ("service",), ("limits", *PEOPLE))
         table = read_table(form["service"], "[service]", (), _KEYS)
+        people = read_people(form, path.parent)
         with prefix_errors("[service] ", raised=InvalidForm):
-            return _read(table, form, path.parent)
+            return _read(table, form, path.parent, people)
 
 
-def _read(table: Form, form: Form, base: Path) -> ServeConfig:
+def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
     settings: dict[str, Any] = {"limits": read_limits(form.get("limits", {"preset": "public"}))}
+    settings |= people | _links(table)
     for name in _COUNTS:
         if name in table:
             settings[name] = validate.count(name, table[name], InvalidForm)
@@ -64,7 +76,7 @@ def _read(table: Form, form: Form, base: Path) -> ServeConfig:
         validate.choice("engine", table["engine"], ENGINES, InvalidForm)
     address = store_address("store", table.get("store", "sqlite:///tidings.db"), base)
     chosen = ServiceSettings(**settings)
-    TargetRules.of(chosen.webhook_hosts, chosen.webhook_networks)
+    _ = chosen.rules  # refuses networks that are none
     return ServeConfig(
         address.url,
         nonempty_text("host", table.get("host", "127.0.0.1")),
@@ -73,6 +85,22 @@ def _read(table: Form, form: Form, base: Path) -> ServeConfig:
         base / nonempty_text("folder", table["folder"]) if "folder" in table else None,
         chosen,
     )
+
+
+def _links(table: Form) -> Form:
+    """Read where readers reach the service, and whether it learns what they open."""
+    links = dict[str, Any]()
+    if "track" in table:
+        validate.flag("track", table["track"], InvalidForm)
+        links["track"] = table["track"]
+    if "public_url" in table:
+        url = check_link(nonempty_text("public_url", table["public_url"]), ("http", "https"))
+        if url is None:
+            raise InvalidForm(
+                f"public_url is http:// or https:// with a host, not {shown(table['public_url'])}"
+            )
+        links["public_url"] = url
+    return links
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:

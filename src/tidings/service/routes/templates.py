@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from tidings.channels.card import CardTemplate
 from tidings.channels.layouts import Digest, all_layouts
 from tidings.channels.person_senders import interest_words
+from tidings.channels.samples import SAMPLE, sample_delivery
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.json_forms import fields
 from tidings.model import validate
@@ -20,7 +21,6 @@ from tidings.service.routes.deliveries import check_known
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 _SHOWN: Final = 10
-_SAMPLE: Final = {"title": "A title", "summary": "A summary.", "url": "https://example.org/"}
 
 
 class TemplateQuestion(NamedTuple):
@@ -55,7 +55,7 @@ def _read(form: Form, service: CardTemplate) -> TemplateQuestion:
     subscriber = given.get("subscriber")
     if subscriber is not None:
         validate.name("`subscriber`", subscriber, InvalidForm)
-    content = validate.mapping("`content` is an object", given.get("content", _SAMPLE), InvalidForm)
+    content = validate.mapping("`content` is an object", given.get("content", SAMPLE), InvalidForm)
     read_content("the question", content, InvalidForm)
     return TemplateQuestion(template, subscriber, content)
 
@@ -68,9 +68,3 @@ def _deliveries(caller: Caller, question: TemplateQuestion) -> list[Delivery]:
             raise HttpProblem(409, "this subscriber has no notification to show yet")
         return newest
     return [sample_delivery(question.content)]
-
-
-def sample_delivery(content: dict[str, Any]) -> Delivery:
-    """Return a delivery of some content."""
-    text = read_content("a sample", content, InvalidForm).text
-    return Delivery("you", "sample", 0.9, 1, {}, ("an-interest",), 1, 0, text)

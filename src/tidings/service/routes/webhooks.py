@@ -1,10 +1,11 @@
 """Webhooks: the notifications of a subscriber, sent to an address."""
 
 import time
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
+from tidings.channels.address_book import failure_form
 from tidings.channels.webhook_target import read_url
 from tidings.errors import InvalidForm
 from tidings.formats.json_forms import fields
@@ -112,7 +113,7 @@ def _find(caller: Caller, name: str, subscriber: str | None) -> Webhook:
 
 def _state(caller: Caller, webhook: Webhook) -> Form:
     store = caller.tenant.store
-    failed = [_retry(*retry) for retry in store.channels.failures(webhook.key, limit=_LISTED)]
+    failed = [failure_form(each) for each in store.channels.failures(webhook.key, limit=_LISTED)]
     last = store.notifications.inbox(webhook.subscriber).last
     return {
         "id": webhook.id,
@@ -125,11 +126,6 @@ def _state(caller: Caller, webhook: Webhook) -> Form:
         "disabled": webhook.disabled,
         "failed": failed,
     }
-
-
-def _retry(sequence: int, attempts: int, next_us: int | None, reason: str) -> dict[str, Any]:
-    again = None if next_us is None else format_time(next_us)
-    return {"sequence": sequence, "attempts": attempts, "next_at": again, "reason": reason}
 
 
 def _now_us() -> int:

@@ -1,0 +1,107 @@
+"""The address book of a store: where its subscribers read, each with a state that they may see."""
+
+import secrets
+from typing import Any, Final, NamedTuple
+
+from tidings.channels.person_channel import KINDS, MAIL, PersonChannel
+from tidings.channels.webhook_target import shorten_url
+from tidings.errors import InvalidForm, shown
+from tidings.model.values import format_time
+from tidings.store import Store
+from tidings.store.channels import NEW, Channel, ChannelDraft, FailedDelivery
+
+_SECRET_BYTES: Final = 32
+_LISTED: Final = 100
+
+
+def entries(store: Store, subscriber: str | None = None) -> list[Channel]:
+    """Return the channels of a subscriber, or of all people, in order of id."""
+    found = store.channels.find(subscriber=subscriber)
+    return [channel for channel in found if channel.kind in KINDS]
+
+
+def find_entry(store: Store, subscriber: str, name: str) -> Channel | None:
+    """Return the channel of a subscriber that has an id."""
+    return next((each for each in entries(store, subscriber) if each.id == name), None)
+
+
+class EntryDraft(NamedTuple):
+    """A channel of a subscriber to be made or changed; somebody may vouch for its address."""
+
+    subscriber: str
+    id: str
+    person: PersonChannel
+    verified: bool = False
+    start: str = NEW
+
+
+def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
+    """Add a channel of a subscriber, or change it; another address must be verified again."""
+    subscriber, name, person, verified, start = draft
+    old = find_entry(store, subscriber, name)
+    if old is not None and old.kind != person.kind:
+        raise InvalidForm(f"channel {shown(name)} is of the kind {old.kind}; remove it first")
+    kept = dict(old.settings) if old is not None else {}
+    is_same = bool(kept) and PersonChannel.of(kept).address == person.address
+    settings = {
+        "person": person.to_dict(),
+        # The links in messages to the old address end with it.
+        "secret": kept["secret"] if is_same else secrets.token_urlsafe(_SECRET_BYTES),
+        "verified_us": (kept.get("verified_us") if is_same else None)
+        or (now_us if verified else None),
+    }
+    return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)
+
+
+def is_verified(channel: Channel) -> bool:
+    """Return whether messages may be sent to the address of a channel."""
+    return bool(channel.settings.get("verified_us"))
+
+
+def set_verified(store: Store, channel: Channel, now_us: int) -> None:
+    """Use a channel from now on; what was delivered before is not sent there."""
+    store.channels.change_settings(channel.key, {"verified_us": now_us})
+    store.channels.skip_waiting(channel.key)
+
+
+def resume_entry(store: Store, channel: Channel) -> None:
+    """Use a channel again; after a pause, with what is delivered from now on."""
+    if channel.paused_us is not None:
+        store.channels.skip_waiting(channel.key)
+    store.channels.resume(channel.key)
+
+
+def entry_state(store: Store, channel: Channel) -> dict[str, Any]:
+    """Return a channel as its owner may see it: without secrets, with what failed."""
+    person = PersonChannel.of(channel.settings)
+    form = {name: _listed(value) for name, value in person.to_dict().items()}
+    if person.kind != MAIL:  # who knows it can write to the chat
+        form["address"] = shorten_url(person.address)
+    failed = store.channels.failures(channel.key, _LISTED)
+    return form | {
+        "id": channel.id,
+        "subscriber": channel.subscriber,
+        "created_at": format_time(channel.created_us),
+        "verified": is_verified(channel),
+        "paused": channel.paused_us is not None,
+        "sent": channel.sent,
+        "waiting": store.channels.backlog(channel.key).waiting,
+        "failures": channel.failures,
+        "reason": channel.reason,
+        "disabled": channel.disabled,
+        "failed": [failure_form(failure) for failure in failed],
+    }
+
+
+def failure_form(failure: FailedDelivery) -> dict[str, Any]:
+    """Return the JSON form of a delivery that failed."""
+    return {
+        "sequence": failure.number,
+        "attempts": failure.attempts,
+        "next_at": None if failure.next_us is None else format_time(failure.next_us),
+        "reason": failure.reason,
+    }
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,75 @@
+"""Mail that comes back: reports of its delivery (RFC 3464), handed over by the mail server."""
+
+import re
+from email import message_from_bytes
+from email.message import EmailMessage, Message
+from email.policy import default
+from typing import Any, Final, NamedTuple
+
+from tidings.channels.card import plain_line
+from tidings.errors import InvalidForm
+from tidings.store import Store
+from tidings.store.digests import FixedDigest
+
+_MOST_BYTES: Final = 1_000_000
+_REASON_CHARACTERS: Final = 300
+_NAME: Final = re.compile(r"<([\w.-]{1,200})@[^<>@\s]{1,255}>")
+
+
+class Bounce(NamedTuple):
+    """A mail that was not delivered after all: its id, and why."""
+
+    id: str
+    reason: str
+
+
+def read_bounce(content: bytes) -> Bounce | None:
+    """Return what a report says; None if it reports a delay or a success.
+
+    Anything else that is not such a report is refused.
+    """
+    if len(content) > _MOST_BYTES:
+        raise InvalidForm(f"a report of delivery has at most {_MOST_BYTES:,} bytes")
+    report: Any = message_from_bytes(content, policy=default)
+    parts = [part for part in report.walk() if isinstance(part, Message)]
+    status = next((each for each in parts if _kind(each) == "message/delivery-status"), None)
+    if status is None:
+        raise InvalidForm("this mail is no report of delivery (multipart/report, RFC 3464)")
+    fields = [block for block in status.walk() if block is not status]
+    failed = [block for block in fields if str(block.get("Action", "")).strip() == "failed"]
+    if not failed:
+        return None
+    names = [_NAME.search(str(each.get("Message-ID", ""))) for each in _originals(parts)]
+    name = next((found[1] for found in names if found), None)
+    if name is None:
+        raise InvalidForm("this report does not hold the Message-ID of the mail that it is about")
+    said = failed[0].get("Diagnostic-Code") or failed[0].get("Status") or "no reason given"
+    return Bounce(name, plain_line(f"it came back: {said}", _REASON_CHARACTERS))
+
+
+def note_bounce(store: Store, bounce: Bounce) -> FixedDigest | None:
+    """Mark the deliveries of a mail that came back as given up; return it, or None if unknown."""
+    digest = store.digests.find(bounce.id)
+    if digest is not None:
+        store.digests.note_bounce(digest, bounce.reason)
+    return digest
+
+
+def _kind(part: Message) -> str:
+    return part.get_content_type()
+
+
+def _originals(parts: list[Message]) -> list[Any]:
+    """Return what a report holds of the original: the whole mail, or its headers."""
+    whole = [inner for part in parts if _kind(part) == "message/rfc822" for inner in _inner(part)]
+    headers = [
+        message_from_bytes(part.get_content().encode(errors="replace"), policy=default)
+        for part in parts
+        if _kind(part) == "text/rfc822-headers" and isinstance(part, EmailMessage)
+    ]
+    return whole + headers
+
+
+def _inner(part: Message) -> list[Any]:
+    payload = part.get_payload()
+    return payload if isinstance(payload, list) else []
