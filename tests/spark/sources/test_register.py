@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tidings.sources.registry import CONNECTORS
 from tidings.spark.sources.register import SOURCES, register_sources
 
 
@@ -24,7 +25,7 @@ class Java:
 
 
 def test_a_source_is_registered_under_the_name_that_it_has() -> None:
-    assert SOURCES.keys() == {"tidings-kafka", "tidings-table"}
+    assert SOURCES.keys() == {"tidings-table", *CONNECTORS}
     assert {name: source.name() for name, source in SOURCES.items()} == {
         name: name for name in SOURCES
     }

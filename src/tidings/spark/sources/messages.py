@@ -7,7 +7,7 @@ workers, where each task reads one span.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA
+from tidings.formats.event_source import KAFKA, KINESIS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position
 from tidings.sources.registry import open_reader
@@ -95,6 +95,17 @@ class KafkaSource(MessageDataSource):
     """Topics of Kafka."""
 
     connector = KAFKA
+
+
+class KinesisSource(MessageDataSource):
+    """The shards of a stream of Kinesis."""
+
+    connector = KINESIS
+
+
+MESSAGE_SOURCES: Final[dict[str, type[MessageDataSource]]] = {
+    source.connector: source for source in (KafkaSource, KinesisSource)
+}
 
 
 class MessageBatch(DataSourceReader):

@@ -5,16 +5,17 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
 
-from tidings.formats.event_source import KAFKA, TABLE
-from tidings.spark.sources.messages import KafkaSource
+from tidings.formats.event_source import TABLE
+from tidings.spark.sources.messages import MESSAGE_SOURCES
 from tidings.spark.sources.sql_table import TableSource
 
-SOURCES: Final = {KAFKA: KafkaSource, TABLE: TableSource}
+SOURCES: Final[dict[str, type[DataSource]]] = {**MESSAGE_SOURCES, TABLE: TableSource}
 
 
 def register_sources(spark: SparkSession) -> None:
-    """Register the formats `tidings-kafka` and `tidings-table` with a session.
+    """Register the formats `tidings-table`, `tidings-kafka` and other messages with a session.
 
     A session of `tidings.spark.session` has them already.
     """
