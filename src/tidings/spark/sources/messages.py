@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS
+from tidings.formats.event_source import KAFKA, KINESIS, NATS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position
 from tidings.sources.registry import open_reader
@@ -103,8 +103,14 @@ class KinesisSource(MessageDataSource):
     connector = KINESIS
 
 
+class JetStreamSource(MessageDataSource):
+    """A stream of NATS JetStream."""
+
+    connector = NATS
+
+
 MESSAGE_SOURCES: Final[dict[str, type[MessageDataSource]]] = {
-    source.connector: source for source in (KafkaSource, KinesisSource)
+    source.connector: source for source in (KafkaSource, KinesisSource, JetStreamSource)
 }
 
 
