@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from numba import types
 
 from tidings.compiled.jit import kernel
-from tidings.compiled.simd import LANES, bounds_mask, plain_mask
+from tidings.compiled.simd import (
+    LANES,
+    WORDS,
+    bounds_mask,
+    equal_plain,
+    equal_words,
+    plain_mask,
+)
 
 _within = bounds_mask("<=", types.float64)
 _strictly_within = bounds_mask("<", types.float64)
@@ -72,3 +79,16 @@ def test_the_last_lane_is_the_sign_of_the_mask() -> None:
     assert within(bounds, 0, LANES, 0.0, 0.0) == -(2**63)
     assert within(bounds, 0, LANES, 1.0, 0.0) == -1
     assert four_within(bounds, 0, LANES, 1.0, 0.0) == 0b1111
+
+
+@kernel
+def equal(words: Any, one: int, other: int) -> int:
+    return equal_words(words, one, other)
+
+
+@given(st.lists(st.sampled_from([0, 1, 2**63, 2**64 - 1]), min_size=20, max_size=20), st.data())
+def test_words_are_compared_as_one_by_one(numbers: list[int], data: st.DataObject) -> None:
+    words = np.array(numbers, np.uint64)
+    one, other = (data.draw(st.integers(0, len(numbers) - WORDS)) for _ in range(2))
+    expected = [numbers[one + lane] == numbers[other + lane] for lane in range(WORDS)]
+    assert equal(words, one, other) == signed(expected) == equal_plain(words, one, other)

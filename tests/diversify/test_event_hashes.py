@@ -84,3 +84,25 @@ def test_user_defined_distances_are_refused() -> None:
 
     with pytest.raises(InvalidPolicy, match="overlap and jaccard, not other"):
         EventHashes(Other())
+
+
+def test_attributes_that_are_gone_are_forgotten() -> None:
+    """Names of attributes may come and go without end; masks stay while few are in use."""
+    table, there = EventHashes(Overlap()), dict[int, Event]()
+    for number in range(600):
+        event = Event(f"e{number}", {f"a{number}": 1, f"a{number // 2}": 2, "b": number % 3}, 0)
+        there[table.add(event)] = event
+        if len(there) > 20:
+            oldest = min(there, key=lambda slot: int(there[slot].id[1:]))
+            table.remove(oldest)
+            del there[oldest]
+    assert 0 < table.rows.masks.shape[1] <= 4
+    distances_hold(table, there, Overlap())
+
+
+def test_rows_of_very_many_attributes_are_merged() -> None:
+    table = EventHashes(Overlap())
+    events = [Event(f"e{i}", {f"a{i * 30 + j}": 1 for j in range(40)}, 0) for i in range(20)]
+    there = dict(zip(table.add_many(events), events, strict=True))
+    assert table.rows.masks.shape[1] == 0
+    distances_hold(table, there, Overlap())

@@ -1,4 +1,4 @@
-"""Kernels that compare 64 numbers at once with vector instructions, or one by one without them."""
+"""Kernels that compare many numbers at once by vector instructions, or one by one without them."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,9 +8,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import inner, wide_vectors
+from tidings.compiled.jit import COMPILED, inner, wide_vectors
 
 LANES: Final = 64
+WORDS: Final = 8
+"""How many words `equal_words` compares."""
 
 
 def splat(builder: Any, vector: Any, number: Any) -> Any:
@@ -71,3 +73,37 @@ def bounds_mask(comparison: str, number: Any, lanes: int = LANES) -> Callable[..
         return mask
 
     return inner(fast if wide_vectors() else plain_mask(comparison, lanes))
+
+
+def equal_plain(words: Any, one: int, other: int) -> int:
+    """Return a mask of 8 bits: bit i is set where words[one + i] == words[other + i]."""
+    return sum(1 << lane for lane in range(WORDS) if words[one + lane] == words[other + lane])
+
+
+def typed_equality(_: Any, words: Any, one: Any, other: Any) -> Any:
+    """Return the signature and the code of `equal_plain`, as one comparison of vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        vector = ir.VectorType(ir.IntType(64), WORDS)
+        sides = []
+        for start in arguments[1:]:
+            pointer = builder.bitcast(builder.gep(array.data, [start]), vector.as_pointer())
+            sides.append(builder.load(pointer, align=8))
+        mask = builder.bitcast(builder.icmp_unsigned("==", *sides), ir.IntType(WORDS))
+        return builder.zext(mask, ir.IntType(64))
+
+    return types.int64(words, types.int64, types.int64), generate
+
+
+compare_words: Any = intrinsic(typed_equality)
+
+
+@inner
+def equal_fast(words: Any, one: int, other: int) -> int:
+    """Return a mask of 8 bits: bit i is set where words[one + i] == words[other + i]."""
+    mask: int = compare_words(words, one, other)
+    return mask
+
+
+equal_words = equal_fast if COMPILED else equal_plain

@@ -95,7 +95,9 @@ def _weighted_matrix(rows: HashRows) -> Float64s:
     starts, keys, marks, weights = rows
     count = len(starts) - 1
     matrix = np.empty((count, count))
-    weighted_matrix(SortedRows(starts[:-1].copy(), starts[1:].copy(), keys, marks, weights), matrix)
+    masks = np.zeros((count, 0), np.int64)
+    spans = (starts[:-1].copy(), starts[1:].copy())
+    weighted_matrix(SortedRows(*spans, keys, marks, weights, masks), matrix)
     return matrix
 
 

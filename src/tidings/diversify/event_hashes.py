@@ -1,19 +1,23 @@
 """A table of events as hashes, whose slots are reused: distances of windows that move on."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
+from tidings.compiled.simd import WORDS
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.distance_matrix import matrix_of
 from tidings.diversify.event_tokens import HashRows, has_kernel, hash_events, offsets
-from tidings.diversify.kernels.distances import SortedRows, distances_to
+from tidings.diversify.kernels.distances import SortedRows, distances_to, write_masks
 from tidings.diversify.protocol import Distance
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
+
+_MOST_WORDS: Final = 8
+"""Up to 512 attributes have masks: 64 bytes an event, and less time than a merge takes."""
 
 
 class EventHashes:
@@ -21,7 +25,8 @@ class EventHashes:
 
     An event takes 16 bytes for each attribute (overlap; 24 with weights) or token (Jaccard). Its
     slot is a number from 0. A removed event leaves its slot to the next one, and a gap in the pools
-    of hashes, which are compacted when they are full.
+    of hashes, which are compacted when they are full. For the overlap distance, the key of an
+    attribute is its number among those in use, so that a row also has a mask of its attributes.
     """
 
     def __init__(self, distance: Distance) -> None:
@@ -33,6 +38,8 @@ class EventHashes:
         self._starts, self._ends = np.zeros(8, np.int64), np.zeros(8, np.int64)
         self._weighted = bool(getattr(distance, "weights", None))
         self._pools = self._empty_pools(64)
+        self._masks = np.zeros((8, 0), np.int64)
+        self._numbers = dict[int, int]()
         self._free, self._taken = list(range(7, -1, -1)), set[int]()
         self._used = self._held = 0
 
@@ -50,18 +57,38 @@ class EventHashes:
 
     def add_many(self, events: Sequence[Event]) -> list[int]:
         """Add events and return their slots."""
-        starts, *columns = hash_events(events, self._distance)
+        starts, keys, marks, weights = hash_events(events, self._distance)
         self._reserve(len(events), int(starts[-1]))
+        keys = self._numbered(keys)
         slots = [self._free.pop() for _ in events]
         self._starts[slots], self._ends[slots] = self._used + starts[:-1], self._used + starts[1:]
-        order, total = _sorted_rows(starts, columns[0]), int(starts[-1])
-        for pool, column in zip(self._pools, columns, strict=True):
+        order, total = _sorted_rows(starts, keys), int(starts[-1])
+        for pool, column in zip(self._pools, (keys, marks, weights), strict=True):
             if len(column):
                 pool[self._used : self._used + total] = column[order]
         self._used += total
         self._held += total
         self._taken.update(slots)
+        self._write_masks(slots)
         return slots
+
+    def _numbered(self, keys: UInt64s) -> UInt64s:
+        """Return the numbers of attributes, or keys that are tokens as they are."""
+        if isinstance(self._distance, Jaccard):
+            return keys
+        unique, inverse = np.unique(keys, return_inverse=True)
+        numbers = [self._numbers.setdefault(key, len(self._numbers)) for key in unique.tolist()]
+        return np.array(numbers, np.uint64)[inverse]
+
+    def _write_masks(self, slots: Sequence[int]) -> None:
+        """Write the masks of new rows; of all, where the number of words has changed."""
+        words = -(-len(self._numbers) // 64)
+        words = words if words <= _MOST_WORDS and not self._weighted else 0
+        if words != self._masks.shape[1]:
+            self._masks = np.zeros((self.capacity, words), np.int64)
+            slots = sorted(self._taken)
+        if words:
+            write_masks(self.rows, np.array(slots, np.int64))
 
     def remove(self, slot: int) -> None:
         """Remove the event of a slot."""
@@ -74,7 +101,7 @@ class EventHashes:
     @property
     def rows(self) -> SortedRows:
         """The hashes by slot, as kernels read them; valid until the next `add`."""
-        return SortedRows(self._starts, self._ends, *self._pools)
+        return SortedRows(self._starts, self._ends, *self._pools, self._masks)
 
     def row(self, slot: int, others: Int64s) -> Float64s:
         """Return the distances of one event to others; some ten nanoseconds each."""
@@ -102,12 +129,15 @@ class EventHashes:
                 np.concatenate((column, np.zeros(more, np.int64)))
                 for column in (self._starts, self._ends)
             )
+            room = np.zeros((more, self._masks.shape[1]), np.int64)
+            self._masks = np.concatenate((self._masks, room))
         if self._used + tokens > len(self._pools[0]):
             self._compact(max(64, 2 * (self._held + tokens)))
 
     def _empty_pools(self, size: int) -> tuple[UInt64s, UInt64s, Float64s]:
         keys = np.empty(size, np.uint64)
-        marks = keys if isinstance(self._distance, Jaccard) else np.empty(size, np.uint64)
+        jaccard = isinstance(self._distance, Jaccard)
+        marks = keys if jaccard else np.empty(size + WORDS, np.uint64)
         return (keys, marks, np.empty(size if self._weighted else 0))
 
     def _compact(self, size: int) -> None:
@@ -121,6 +151,18 @@ class EventHashes:
             self._starts[slot], self._ends[slot] = used, used + last - first
             used += last - first
         self._pools, self._used = pools, used
+        if self._numbers:
+            self._number_again()
+
+    def _number_again(self) -> None:
+        """Forget the attributes of events that have left; the others stay in their order."""
+        keys = self._pools[0][: self._used]
+        kept = np.unique(keys)
+        keys[:] = np.searchsorted(kept, keys)
+        hashes = [*self._numbers]  # by number
+        self._numbers = {hashes[number]: new for new, number in enumerate(kept.tolist())}
+        self._masks = np.zeros((self.capacity, 0), np.int64)
+        self._write_masks([])
 
 
 def _sorted_rows(starts: Int64s, keys: npt.NDArray[Any]) -> Int64s:

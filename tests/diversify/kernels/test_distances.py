@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.compiled.simd import WORDS
 from tidings.diversify.distance import Overlap
 from tidings.diversify.distance_matrix import from_events, from_matrix
 from tidings.diversify.event_tokens import offsets
@@ -15,42 +16,54 @@ from tidings.diversify.kernels.distances import (
     distances_to,
     fill_row,
     weighted_matrix,
+    write_masks,
 )
 from tidings.model.records import Event
 
-KEYS = st.integers(0, 9)
+KEYS = st.sampled_from([0, 1, 2, 3, 62, 63, 64, 65, 127, 130])
 ROWS = st.lists(st.dictionaries(KEYS, st.integers(0, 2), max_size=6), min_size=1, max_size=8)
 WEIGHTS = [0.1, 0.2, 0.7, 3.0, 0.0, 1e-9, 1 / 3, 2.5, 1.0, 7.0]
 
 
-def sorted_rows(rows: list[dict[int, int]], weighted: bool) -> SortedRows:
+def weight(key: int) -> float:
+    return WEIGHTS[key % 10]
+
+
+def sorted_rows(rows: list[dict[int, int]], weighted: bool, words: int = 0) -> SortedRows:
     keys = [key for row in rows for key in sorted(row)]
     marks = [3 * key + row[key] for row in rows for key in sorted(row)]
     starts = offsets([len(row) for row in rows])
-    return SortedRows(
+    result = SortedRows(
         starts[:-1].copy(),
         starts[1:].copy(),
         np.array(keys, np.uint64),
-        np.array(marks, np.uint64),
-        np.array([WEIGHTS[key] for key in keys] if weighted else [], np.float64),
+        np.array([*marks, *[0] * WORDS], np.uint64),
+        np.array([weight(key) for key in keys] if weighted else [], np.float64),
+        np.zeros((len(rows), words), np.int64),
     )
+    if words:
+        write_masks(result, np.arange(len(rows)))
+    return result
 
 
 def distance(one: dict[int, int], other: dict[int, int], weighted: bool) -> float:
     """The overlap distance (PREF Def. 7)."""
 
     def total(keys: set[int]) -> float:
-        return math.fsum(WEIGHTS[key] if weighted else 1.0 for key in keys)
+        return math.fsum(weight(key) if weighted else 1.0 for key in keys)
 
     either = one.keys() | other.keys()
     unequal = {key for key in either if one.get(key) != other.get(key)}
     return total(unequal) / total(either) if total(either) else 0.0
 
 
-@given(ROWS, st.booleans())
-def test_merging_two_rows_gives_their_distance(rows: list[dict[int, int]], weighted: bool) -> None:
+@given(ROWS, st.sampled_from([(True, 0), (False, 0), (False, 3)]))
+def test_merging_two_rows_or_their_masks_gives_their_distance(
+    rows: list[dict[int, int]], kind: tuple[bool, int]
+) -> None:
+    weighted, words = kind
     out = np.empty(len(rows))
-    distances_to(sorted_rows(rows, weighted), 0, np.arange(len(rows)), out)
+    distances_to(sorted_rows(rows, weighted, words), 0, np.arange(len(rows)), out)
     assert out.tolist() == [distance(rows[0], row, weighted) for row in rows]
 
 

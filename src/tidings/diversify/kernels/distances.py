@@ -10,9 +10,14 @@ Two ways to the same number, by how many distances are wanted:
   events come and go:
 
       starts, ends    row 0: 0, 3    row 1: 5, 7
-      keys            k0 k1 k2  .  .  k0 k3  ...          ascending within a row
-      marks           m0 m1 m2  .  .  m0 m5  ...
-      weights         w0 w1 w2  .  .  w0 w3  ...          empty if all weights are 1
+      keys            0  1  2   .  .  0  3  ...           ascending within a row
+      marks           m0 m1 m2  .  .  m0 m5 ...
+      weights         w0 w1 w2  .  .  w0 w3 ...           empty if all weights are 1
+      masks           0b0111          0b1001              a bit for each key, if there are few;
+                                                          then the pools have 8 cells to spare
+
+  Masks compare 64 keys at a time: only marks of keys in both rows are read. Of 20 attributes among
+  300, that takes a sixth of the time of a merge, whose branches cannot be predicted.
 
 - One row against all: walk the inverted lists of its marks, which visit only rows that share one.
 """
@@ -22,9 +27,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
-from tidings.compiled.bits import ones
+from tidings.compiled.bits import lowest_bit, ones, without_lowest
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
-from tidings.compiled.jit import inner, kernel
+from tidings.compiled.ints import int64
+from tidings.compiled.jit import inlined, inner, kernel
+from tidings.compiled.simd import WORDS, equal_words
 from tidings.diversify.kernels.token_rows import InvertedLists
 
 
@@ -36,6 +43,7 @@ class SortedRows(NamedTuple):
     keys: UInt64s
     marks: UInt64s
     weights: Float64s
+    masks: Int64s  # by row: the keys as bits of some words; no words where keys are too many
 
 
 class DistanceSource(NamedTuple):
@@ -86,6 +94,56 @@ def merged_distance(rows: SortedRows, one: int, other: int) -> float:
     return ratio(equal, whole)
 
 
+@inlined
+def count_equal(marks: UInt64s, left: int, right: int, count: int) -> int:
+    """Return how many of `count` marks are equal, side by side; some cells behind are read too."""
+    equal = 0
+    for first in range(0, count, WORDS):
+        beyond = int64(-1) << int64(min(WORDS, count - first))
+        equal += ones(equal_words(marks, left + first, right + first) & ~beyond)
+    return equal
+
+
+@inlined
+def masked_distance(rows: SortedRows, one: int, other: int) -> float:
+    """Return the distance of two rows by their masks, where all weights are 1."""
+    marks, masks = rows.marks, rows.masks
+    left, right, equal, both = rows.starts[one], rows.starts[other], 0, 0
+    for word in range(masks.shape[1]):
+        mine, theirs = masks[one, word], masks[other, word]
+        shared = mine & theirs
+        both += ones(shared)
+        if mine == theirs:  # as of events of one kind, whose marks stand side by side
+            equal += count_equal(marks, left, right, ones(mine))
+        else:
+            while shared != 0:
+                below = ~(int64(-1) << lowest_bit(shared))
+                mark, rival = marks[left + ones(mine & below)], marks[right + ones(theirs & below)]
+                equal += 1 if mark == rival else 0
+                shared = without_lowest(shared)
+        left, right = left + ones(mine), right + ones(theirs)
+    ends = rows.ends[one] - rows.starts[one] + rows.ends[other] - rows.starts[other]
+    return ratio(equal, ends - both)
+
+
+@inlined
+def row_distance(rows: SortedRows, one: int, other: int) -> float:
+    """Return the distance of two rows, where all weights are 1."""
+    if rows.masks.shape[1] > 0:
+        return masked_distance(rows, one, other)
+    return merged_distance(rows, one, other)
+
+
+@kernel
+def write_masks(rows: SortedRows, slots: Int64s) -> None:
+    """Write the masks of some rows, whose keys are below 64 times the words."""
+    for row in slots:
+        rows.masks[row] = 0
+        for position in range(rows.starts[row], rows.ends[row]):
+            key = int64(rows.keys[position])
+            rows.masks[row, key // 64] |= int64(1) << (key % 64)
+
+
 @inner
 def weighted_distance(rows: SortedRows, one: int, other: int, parts: Float64s) -> float:
     """Return the weighted distance of two rows by merging them.
@@ -93,7 +151,7 @@ def weighted_distance(rows: SortedRows, one: int, other: int, parts: Float64s) -
     Weights are summed without error, so that the order of the attributes cannot decide a tie.
     `parts` is scratch space for two sums.
     """
-    starts, ends, keys, marks, weights = rows
+    starts, ends, keys, marks, weights, _ = rows
     left, right, unequal, total = starts[one], starts[other], 0, 0
     while left < ends[one] or right < ends[other]:  # to the end of both: all weights count
         only_left = right == ends[other] or (left < ends[one] and keys[left] < keys[right])
@@ -114,7 +172,7 @@ def distances_to(rows: SortedRows, row: int, others: Int64s, out: Float64s) -> N
     parts = np.empty((2, PARTS))
     for position in range(len(others)):
         if len(rows.weights) == 0:
-            out[position] = merged_distance(rows, row, others[position])
+            out[position] = row_distance(rows, row, others[position])
         else:
             out[position] = weighted_distance(rows, row, others[position], parts)
 

@@ -16,7 +16,7 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.compiled.jit import kernel
-from tidings.diversify.kernels.distances import SortedRows, merged_distance, weighted_distance
+from tidings.diversify.kernels.distances import SortedRows, row_distance, weighted_distance
 
 
 class DeliveryRings(NamedTuple):
@@ -48,7 +48,7 @@ def measure_deliveries(
             other = ring[subscriber, position]
             # Without weights distances are ratios of counts: no exact sum is needed.
             if len(rows.weights) == 0:
-                sums[subscriber, 0] += merged_distance(rows, event, other)
+                sums[subscriber, 0] += row_distance(rows, event, other)
             else:
                 sums[subscriber, 0] += weighted_distance(rows, event, other, parts)
             sums[subscriber, 1] += 1.0

@@ -166,6 +166,7 @@ class DiverseCohort:
     def _new_scratch(self, size: int) -> Scratch:
         side = min(size, _MATRIX) if self.codes.window == layout.HISTORY else 0
         return Scratch(
+            us=np.zeros(size, np.int64),
             rank=np.zeros(size),
             link=np.zeros(size),
             features=np.zeros(size, np.int64),

@@ -19,7 +19,14 @@ from tidings.model.records import Event
 from tidings.rules.different import Different
 
 _FIRST_SIZE: Final = 64
-_NO_ROWS: Final = SortedRows(*(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8")))
+_NO_ROWS: Final = SortedRows(
+    starts=np.zeros(0, np.int64),
+    ends=np.zeros(0, np.int64),
+    keys=np.zeros(0, np.uint64),
+    marks=np.zeros(0, np.uint64),
+    weights=np.zeros(0),
+    masks=np.zeros((0, 0), np.int64),
+)
 NO_FEATURES: Final = FeatureColumns(_NO_ROWS, np.zeros(0, np.int64), np.zeros((0, 0), np.uint64))
 
 

@@ -16,7 +16,7 @@ from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner
 from tidings.compiled.rounding import rounded
-from tidings.diversify.kernels.distances import merged_distance, weighted_distance
+from tidings.diversify.kernels.distances import row_distance, weighted_distance
 from tidings.diversify.kernels.greedy import (
     SLACK,
     candidate_value,
@@ -26,10 +26,16 @@ from tidings.diversify.kernels.greedy import (
 )
 from tidings.diversify.protocol import TieOrder
 from tidings.feed.columnar.kernels.decay import fresh_rank
-from tidings.feed.columnar.kernels.diverse_buffer import choice_start, is_newer, slot_at
+from tidings.feed.columnar.kernels.diverse_buffer import (
+    choice_start,
+    is_newer,
+    places,
+    slot_at,
+)
 from tidings.feed.columnar.kernels.layout import (
     CHOSEN,
     HELD,
+    LAST,
     LEAST,
     NEAREST,
     SLAB,
@@ -59,7 +65,7 @@ def distance(features: FeatureColumns, one: int, other: int, partials: Float64s)
     rows = features.rows
     if len(rows.weights):
         return weighted_distance(rows, one, other, partials)
-    return merged_distance(rows, one, other)
+    return row_distance(rows, one, other)
 
 
 @inlined
@@ -68,7 +74,7 @@ def prepare_place(windows: DiverseWindows, row: int, place: int, now_us: int) ->
     buffer, scratch = windows.buffer, windows.scratch
     cell = buffer.head[row, SLAB] + place
     slot = buffer.slot[cell]
-    us = windows.events.us[slot]
+    us = scratch.us[place] = windows.events.us[slot]
     scratch.rank[place] = fresh_rank(windows.decay, buffer.score[cell], us, now_us)
     scratch.features[place] = windows.features.row[slot]
     scratch.linked[place] = 0
@@ -99,30 +105,36 @@ def is_pair_ahead(
     return pair_before(TieOrder(id_order, us, id_order), pair, rival)
 
 
+@inlined
+def place_before(newest: int, back: int, capacity: int) -> int:
+    """Return the place that lies `back` places before the newest, around the slab."""
+    return newest - back if back <= newest else newest - back + capacity
+
+
 @inner
 def improve_pair(
     windows: DiverseWindows, row: int, place: int, others: tuple[int, int, int], best: BestPair
 ) -> BestPair:
     """Return the better of `best` and the pairs of one place with all candidates.
 
-    `others` is a range of places and one that is skipped, because its pairs were looked at before.
+    `others` is a range of places, counted back from the newest, and a place that is skipped because
+    its pairs were looked at before. The newest come first, since they win ties.
     """
-    scratch, us, sigma = windows.scratch, windows.events.us, windows.diversity.sigma
+    scratch, us, sigma = windows.scratch, windows.scratch.us, windows.diversity.sigma
+    newest, capacity = int64(windows.buffer.head[row, LAST]), places(windows.buffer, row)
     first, stop, skipped = others
     weight, one, two = best.weight, best.one, best.two
     own, rank = scratch.features[place], scratch.rank[place]
-    own_us = us[slot_at(windows, row, place)]
-    for other in range(first, stop):
+    for back in range(first, stop):
+        other = place_before(newest, back, capacity)
         if scratch.linked[other] < 0 or other in (place, skipped):
             continue
         # Distances are at most 1: most pairs are ruled out without computing theirs.
         limit = pair_weight(sigma, rank, scratch.rank[other], 1.0)
         if limit + SLACK < weight:
             continue
-        if one >= 0 and limit <= weight:  # a tie at best, which an older pair loses
-            later = us[slot_at(windows, row, one)] + us[slot_at(windows, row, two)]
-            if own_us + us[slot_at(windows, row, other)] < later:
-                continue
+        if one >= 0 and limit <= weight and us[place] + us[other] < us[one] + us[two]:
+            continue  # a tie at best, which an older pair loses
         apart = distance(windows.features, own, scratch.features[other], scratch.partials)
         new = rounded(pair_weight(sigma, rank, scratch.rank[other], apart))
         if new > weight or (
@@ -140,18 +152,19 @@ def best_pair(windows: DiverseWindows, row: int, capacity: int) -> BestPair:
     neither ranks nor distances differ.
     """
     rank, linked, sigma = windows.scratch.rank, windows.scratch.linked, windows.diversity.sigma
-    none = int64(-1)
+    none, newest = int64(-1), int64(windows.buffer.head[row, LAST])
     top = none
     for place in range(capacity):
         if linked[place] >= 0 and (top < 0 or rank[place] > rank[top]):
             top = place
     best = BestPair(-1.0, none, none)
     best = improve_pair(windows, row, top, (int64(0), capacity, none), best)
-    for place in range(capacity):
+    for back in range(capacity):
+        place = place_before(newest, back, capacity)
         if linked[place] < 0 or place == top:
             continue
         if pair_weight(sigma, rank[place], rank[top], 1.0) + SLACK >= best.weight:
-            best = improve_pair(windows, row, place, (place + 1, capacity, top), best)
+            best = improve_pair(windows, row, place, (back + 1, capacity, top), best)
     return best
 
 
@@ -190,6 +203,16 @@ def upper_bound(windows: DiverseWindows, place: int) -> float:
 
 
 @inlined
+def can_win(windows: DiverseWindows, place: int, best: ScoredPlace) -> bool:
+    """Return whether a candidate can precede the best one, whatever its missing links are."""
+    bound, us = upper_bound(windows, place), windows.scratch.us
+    if bound > best.value:
+        return True
+    # A tie at best, which an older one loses; SLACK exceeds the rounding of values.
+    return bound + SLACK >= best.value and us[place] >= us[best.place]
+
+
+@inlined
 def wins(windows: DiverseWindows, row: int, one: ScoredPlace, other: ScoredPlace) -> bool:
     """Return whether a candidate precedes another: larger value, then newer."""
     if one.value != other.value:
@@ -204,17 +227,18 @@ def best_candidate(
 ) -> ScoredPlace:
     """Return the candidate of largest value to the first `step` chosen places.
 
-    Links are added only while the candidate can still win.
+    Links are added only while the candidate can still win. The newest candidates come first, since
+    they win ties: most others are then ruled out by few links.
     """
     scratch, rule, sigma = windows.scratch, windows.diversity.rule, windows.diversity.sigma
-    best = ScoredPlace(-1.0, int64(-1))
-    # SLACK exceeds the rounding of values, so a candidate that ties is never ruled out.
-    for place in range(capacity):
+    best, newest = ScoredPlace(-1.0, int64(-1)), int64(windows.buffer.head[row, LAST])
+    for back in range(capacity):
+        place = place_before(newest, back, capacity)
         if scratch.linked[place] < 0:
             continue
-        while scratch.linked[place] < step and upper_bound(windows, place) + SLACK >= best.value:
+        while scratch.linked[place] < step and can_win(windows, place, best):
             add_link(windows, place, chosen[scratch.linked[place]])
-        if scratch.linked[place] < step or upper_bound(windows, place) + SLACK < best.value:
+        if scratch.linked[place] < step or not can_win(windows, place, best):
             continue
         value = candidate_value(rule, sigma, scratch.rank[place], scratch.link[place], step)
         candidate = ScoredPlace(value, int64(place))

@@ -159,8 +159,9 @@ class FeatureColumns(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for one choice; the first four are indexed by place of the window."""
+    """Buffers for one choice; the first five are indexed by place of the window."""
 
+    us: Int64s
     rank: Float64s
     link: Float64s  # the distances to the chosen, combined by the rule
     features: Int64s

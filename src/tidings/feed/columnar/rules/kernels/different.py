@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tidings.compiled.jit import inlined
 from tidings.compiled.rounding import rounded
-from tidings.diversify.kernels.distances import merged_distance, weighted_distance
+from tidings.diversify.kernels.distances import row_distance, weighted_distance
 from tidings.feed.columnar.rules.kernels.layout import (
     AT,
     DETAIL,
@@ -39,7 +39,7 @@ def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
     if kept.turn[other] != kept.state[KEPT_TURN]:
         kept.turn[other] = kept.state[KEPT_TURN]
         if len(rows.weights) == 0:
-            kept.gap[other] = rounded(merged_distance(rows, mine, other))
+            kept.gap[other] = rounded(row_distance(rows, mine, other))
         else:
             kept.gap[other] = rounded(weighted_distance(rows, mine, other, arrays.partials))
     return kept.gap[other]
