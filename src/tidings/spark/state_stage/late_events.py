@@ -6,7 +6,7 @@ oldest of them is late.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,8 +16,6 @@ from tidings.formats.binary import reading
 from tidings.model.records import Event
 from tidings.spark.state_stage import outcomes
 
-_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
-
 
 class ArrivedRows(NamedTuple):
     """Packed rows as they arrived, and the time of the oldest event among them."""
@@ -26,10 +24,10 @@ class ArrivedRows(NamedTuple):
     body: bytes
 
 
-def pack_rows(rows: pa.RecordBatch) -> bytes:
-    """Return rows as compressed Arrow."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSED) as stream:
+def pack_rows(rows: pa.RecordBatch, compression: str | None = "zstd") -> bytes:
+    """Return rows as Arrow, compressed unless they stay on this machine."""
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
         stream.write_batch(rows)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
