@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
+from tidings.compiled.exact_sum import PARTS, sum_add, sum_by_group, sum_total
 from tidings.compiled.jit import kernel
 
 
@@ -49,3 +49,12 @@ def test_the_order_does_not_matter() -> None:
     found = {total(np.array(each)) for each in permutations(numbers)}
     assert found == {math.fsum(numbers)}
     assert len({sum(each) for each in permutations(numbers)}) > 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), NUMBERS)))
+def test_groups_are_summed_alone(pairs: list[tuple[int, float]]) -> None:
+    groups = np.array([group for group, _ in pairs], np.int32)
+    numbers = np.array([number for _, number in pairs], np.float64)
+    sums = sum_by_group(groups, numbers, np.bincount(groups, minlength=4))
+    expected = [math.fsum(number for own, number in pairs if own == group) for group in range(4)]
+    assert sums.tolist() == expected

@@ -56,6 +56,21 @@ def test_changes_override_the_policies_of_the_base() -> None:
     assert (table.policy("ann"), table.policy("bob")) == (Policy(k=3), None)
 
 
+@given(
+    st.lists(st.sampled_from(["plumless", "buckeroo", "a", "b", "c"]), unique=True),
+    st.lists(st.sampled_from(["plumless", "buckeroo", "a", "b", "d", ""])),
+    st.booleans(),
+)
+def test_policies_of_many_are_those_of_each(
+    names: list[str], wanted: list[str], changes: bool
+) -> None:
+    subscribers = [Subscriber(name, Policy(k=n + 1)) for n, name in enumerate(names[:3])]
+    table = SubscriberTable.of(names, subscribers)
+    if changes:
+        table.apply([SubscriberBundle("a"), SubscriberBundle("d", Subscriber("d"))])
+    assert table.policies_of(wanted) == [table.policy(name) for name in wanted]
+
+
 def test_an_unreadable_policy_is_damage_when_it_is_first_asked_for(tmp_path: Path) -> None:
     table = SubscriberTable.of(["ann"], [Subscriber("ann")])
     writer = Writer()

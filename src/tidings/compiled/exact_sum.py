@@ -7,8 +7,10 @@ The order of additions cannot change a sum, so equal sums tie, whatever they are
 
 from typing import Final
 
-from tidings.compiled.array_types import Float64s
-from tidings.compiled.jit import inner
+import numpy as np
+
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 
 PARTS: Final = 48
@@ -67,3 +69,20 @@ def mean_without(ranks: Float64s, count: int, left_out: int, parts: Float64s) ->
             size = sum_add(parts, size, ranks[rank])
             members += 1
     return rounded(sum_total(parts, size) / members)
+
+
+@kernel
+def sum_by_group(groups: Int32s, numbers: Float64s, counts: Int64s) -> Float64s:
+    """Return the sum of the numbers of each group, of which there are `counts`."""
+    ends, ordered = np.cumsum(counts), np.empty(len(numbers))
+    next_cells = ends - counts
+    for i in range(len(numbers)):
+        ordered[next_cells[groups[i]]] = numbers[i]
+        next_cells[groups[i]] += 1
+    sums, parts = np.zeros(len(counts)), np.empty(PARTS)
+    for group in range(len(counts)):
+        size = 0
+        for i in range(ends[group] - counts[group], ends[group]):
+            size = sum_add(parts, size, ordered[i])
+        sums[group] = sum_total(parts, size)
+    return sums

@@ -95,6 +95,14 @@ class FolderPolicies:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
         return self._tables[part_of(name, len(self._tables))].policy(name)
 
+    def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
+        """Return the policies of some subscribers, as `policy` does."""
+        found, parts = dict[str, Policy | None](), len(self._tables)
+        for part, table in enumerate(self._tables):
+            own = [name for name in names if part_of(name, parts) == part] if parts > 1 else names
+            found.update(zip(own, table.policies_of(own), strict=True))
+        return [found[name] for name in names]
+
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""
         return name in self._tables[part_of(name, len(self._tables))].paused

@@ -43,6 +43,9 @@ class ChangingPolicies:
     def policy(self, name: str) -> Policy | None:
         return self.policies.get(name)
 
+    def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
+        return [*map(self.policies.get, names)]
+
     def is_paused(self, name: str) -> bool:
         return name in self.paused
 

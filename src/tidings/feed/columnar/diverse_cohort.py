@@ -57,6 +57,7 @@ from tidings.feed.columnar.ranked_cohort import (
     DeliveryBuffer,
     concatenated_ranges,
     lengthened,
+    pool_size,
     run_kernel,
     take_last,
 )
@@ -294,8 +295,8 @@ class DiverseCohort:
         return LastChoice(self.kept_place[:0], self.kept_value[:0], self.votes)
 
     def _lengthen(self, least: int) -> None:
-        """Lengthen the pools to an eighth more than they need."""
-        size = least + least // 8
+        """Lengthen the pools to more than they need."""
+        size = pool_size(least)
         if size <= len(self.slot):
             return
         kept = ["kept_place", "kept_value"] if self._width < 0 else []

@@ -69,6 +69,8 @@ COUNTERS: Final = [
 ]
 """The columns of `head` that a snapshot keeps."""
 _FIRST_SIZE: Final = 16
+_SMALL_POOL: Final = 1 << 12
+"""The most cells by which a pool grows to twice its size."""
 _LARGEST_BUFFER: Final = 1 << 16
 
 
@@ -382,11 +384,19 @@ class RankedCohort:
             self._lengthen(pools, int(slabs.used[0]) + wanted)
 
     def _lengthen(self, pools: tuple[str, ...], least: int) -> None:
-        """Lengthen pools to an eighth more than they need; kernels go by the last one."""
-        size = least + least // 8
+        """Lengthen pools to more than they need; kernels go by the last one."""
+        size = pool_size(least)
         for name in pools:
             if size > len(getattr(self, name)):
                 setattr(self, name, lengthened(getattr(self, name), size))
+
+
+def pool_size(least: int) -> int:
+    """Return how long to make a pool: an eighth more than it needs, or twice that if it is small.
+
+    A small pool that grew by eighths would be compacted a hundred times on its way.
+    """
+    return least + max(least // 8, min(least, _SMALL_POOL))
 
 
 def lengthened(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

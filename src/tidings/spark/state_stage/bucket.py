@@ -140,7 +140,9 @@ class Bucket:
     def _with_feeds(self, batch: MatchBatch) -> MatchBatch:
         """Open feeds for first matches; leave out the matches of subscribers without a policy."""
         unknown = [name for name in batch.subscribers if name not in self.feeds]
-        policies = {name: self.policy(name) for name in unknown}
+        policies = dict(zip(unknown, self._policies.policies_of(unknown), strict=True))
+        for name in self.aside.keys() & policies.keys():
+            policies[name] = self.policy(name)
         enrol(self.feeds, {name: policy for name, policy in policies.items() if policy is not None})
         for name, policy in policies.items():
             if policy is not None and policy.rules and self._policies.is_paused(name):

@@ -1,7 +1,6 @@
 """Rows that the state stage emits: deliveries, accounts, late events and dead letters, in Arrow."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s
+from tidings.compiled.exact_sum import sum_by_group
 from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
 from tidings.feed.columnar.delivery_table import delivery_table
@@ -48,9 +48,7 @@ _COUNTED_FATES: Final[tuple[Fate, ...]] = ("held", "released")
 
 def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
     """Return deliveries as outcomes; it must be called before the feeds take more matches."""
-    delivered = delivery_table(batch, tables)
-    columns = {name: delivered[name].combine_chunks() for name in delivered.column_names}
-    return _table("delivery", len(delivered), columns)
+    return _table("delivery", len(batch), _columns(delivery_table(batch, tables)))
 
 
 def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Table:
@@ -60,19 +58,16 @@ def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Tab
         return delivered
     paused = pc.is_in(delivered["subscriber"], pa.array(names, pa.string()))
     due = delivered.filter(paused).drop(["kind", "reason"])
-    columns = {name: due[name].combine_chunks() for name in due.column_names}
-    dropped = _table("dropped", len(due), columns | {"reason": pa.repeat(PAUSED, len(due))})
+    reasons = {"reason": pa.repeat(PAUSED, len(due))}
+    dropped = _table("dropped", len(due), _columns(due) | reasons)
     return pa.concat_tables([delivered.filter(pc.invert(paused)), dropped])
 
 
 def accounts(subscribers: Sequence[str], owners: Int32s, ranks: Float64s) -> pa.Table:
     """Return the number of matches of each subscriber and their mean score."""
     counts = np.bincount(owners, minlength=len(subscribers))
-    order = np.argsort(owners, kind="stable")
-    runs = np.split(ranks[order], np.cumsum(counts)[:-1]) if len(counts) else []
-    pairs = zip(runs, counts.tolist(), strict=True)
-    means = [math.fsum(run.tolist()) / count for run, count in pairs]
-    columns = {"subscriber": subscribers, "rank": means, "position": counts}
+    sums = sum_by_group(owners, ranks, counts)
+    columns = {"subscriber": subscribers, "rank": sums / counts, "position": counts}
     return _table("account", len(subscribers), columns)
 
 
@@ -228,6 +223,14 @@ def records(batch: MatchBatch) -> list[str]:
 def _short_form(event: str, us: int, sequence: int) -> str:
     form: dict[str, Any] = {"id": event, "published_at": format_time(us)}
     return json.dumps(form if sequence < 0 else form | {"sequence": sequence})
+
+
+def _columns(table: pa.Table) -> dict[str, pa.Array]:
+    """Return the columns of a table; `combine_chunks` would copy even those in one piece."""
+    return {
+        name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
 
 
 def _table(kind: str, count: int, columns: Mapping[str, Any]) -> pa.Table:

@@ -37,6 +37,9 @@ class Policies(Protocol):
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
 
+    def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
+        """Return the policies of some subscribers, as `policy` does."""
+
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""
 
@@ -101,6 +104,10 @@ class ListedPolicies:
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
         return self.by_name.get(name)
+
+    def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
+        """Return the policies of some subscribers, as `policy` does."""
+        return [*map(self.by_name.get, names)]
 
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""
