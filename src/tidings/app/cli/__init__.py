@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Each command imports only what it needs."""
 
 from tidings.app.cli import (
-    channel_commands,
+    address_commands,
     lab_commands,
     plan_command,
     query_commands,
@@ -13,8 +13,8 @@ from tidings.app.cli import (
 from tidings.app.cli.app import app, main
 
 __all__ = [
+    "address_commands",
     "app",
-    "channel_commands",
     "lab_commands",
     "main",
     "plan_command",

@@ -12,7 +12,7 @@ from tidings.app.output.query_output import (
 )
 from tidings.app.output.run_output import dry_run_rows, print_dry_run, print_plan, print_summary
 from tidings.app.output.store_output import (
-    print_channels,
+    print_addresses,
     print_inbox,
     print_letters,
     print_records,
@@ -28,7 +28,7 @@ __all__ = [
     "open_console",
     "open_reporter",
     "plural",
-    "print_channels",
+    "print_addresses",
     "print_diagnosis",
     "print_dry_run",
     "print_explanation",

@@ -63,7 +63,7 @@ def print_letters(console: Console, letters: Sequence[StoredLetter], waiting: in
     console.print(Text(f"{plural(waiting, 'letter')} waiting", "bold"))
 
 
-def print_channels(console: Console, states: Sequence[Mapping[str, Any]]) -> None:
+def print_addresses(console: Console, states: Sequence[Mapping[str, Any]]) -> None:
     """Print where people read as a table."""
     table = make_table("Subscriber", "Channel", "Address", "When", "State", "Sent", "Waiting")
     for state in states:

@@ -1,4 +1,4 @@
-"""The commands of people's channels."""
+"""The commands `address`."""
 
 import json
 from pathlib import Path
@@ -23,48 +23,48 @@ def store(tmp_path: Path) -> str:
 
 
 def test_an_address_is_added_listed_paused_and_removed(store: str) -> None:
-    added = tidings("channel", "add", store, "ada", "home", "ada@example.org", "--at", "07:30")
+    added = tidings("address", "add", store, "ada", "home", "ada@example.org", "--at", "07:30")
     assert added.stdout == "ada reads at ada@example.org\n"
     secret = "https://hooks.slack.com/services/T0/SECRET"
-    chat = ("channel", "add", store, "ada", "chat", secret, "--kind", "slack", "--min-rank", "0.9")
+    chat = ("address", "add", store, "ada", "chat", secret, "--kind", "slack", "--min-rank", "0.9")
     assert "SECRET" not in tidings(*chat).stdout
-    states = printed(tidings("channel", "list", store, "--json"))
+    states = printed(tidings("address", "list", store, "--json"))
     assert [(each["id"], each["verified"], each["at"]) for each in states] == [
         ("chat", True, ["08:00"]),
         ("home", True, ["07:30"]),
     ]
-    table = tidings("channel", "list", store, columns=120).stdout
+    table = tidings("address", "list", store, columns=120).stdout
     assert "07:30" in table
     assert "SECRET" not in table
-    assert printed(tidings("channel", "pause", store, "ada", "home", "--json"))[0]["paused"] is True
-    assert "paused" in tidings("channel", "list", store, columns=120).stdout
-    resumed = printed(tidings("channel", "resume", store, "ada", "home", "--json"))
+    assert printed(tidings("address", "pause", store, "ada", "home", "--json"))[0]["paused"] is True
+    assert "paused" in tidings("address", "list", store, columns=120).stdout
+    resumed = printed(tidings("address", "resume", store, "ada", "home", "--json"))
     assert resumed[0]["paused"] is False
-    assert tidings("channel", "remove", store, "ada", "home").stdout == "channel home removed\n"
-    missing = tidings("channel", "pause", store, "ada", "home")
+    assert tidings("address", "remove", store, "ada", "home").stdout == "address home removed\n"
+    missing = tidings("address", "pause", store, "ada", "home")
     assert missing.exit_code == 1
-    assert "there is no such channel" in missing.stderr
+    assert "there is no such address" in missing.stderr
 
 
 def test_wrong_addresses_are_refused(store: str) -> None:
     for wrong in ("ada", "a@b@c"):
-        result = tidings("channel", "add", store, "ada", "home", wrong)
+        result = tidings("address", "add", store, "ada", "home", wrong)
         assert result.exit_code == 1
         assert "name@example.org" in result.stderr
-    local = tidings("channel", "add", store, "ada", "x", "http://127.0.0.1/", "--kind", "teams")
+    local = tidings("address", "add", store, "ada", "x", "http://127.0.0.1/", "--kind", "teams")
     assert "not public" in local.stderr
 
 
 def test_a_bounce_is_taken_from_standard_input(store: str) -> None:
-    tidings("channel", "add", store, "ada", "home", "ada@example.org")
+    tidings("address", "add", store, "ada", "home", "ada@example.org")
     with open_store(store) as opened:
         key = opened.channels.find("home")[0].key
         opened.digests.fix(FixedDigest(key, 1, 2, 2, (1, 2), "abc", 0, SENT))
-    taken = tidings("channel", "bounce", store, stdin=report())
+    taken = tidings("address", "bounce", store, stdin=report())
     assert taken.stdout == "2 deliveries given up\n"
-    [state] = printed(tidings("channel", "list", store, "--json"))
+    [state] = printed(tidings("address", "list", store, "--json"))
     assert [each["sequence"] for each in state["failed"]] == [1, 2]
-    assert tidings("channel", "bounce", store, stdin=b"Subject: hi\n\nhi").exit_code == 1
+    assert tidings("address", "bounce", store, stdin=b"Subject: hi\n\nhi").exit_code == 1
 
 
 def test_a_template_is_previewed(tmp_path: Path) -> None:
@@ -72,14 +72,14 @@ def test_a_template_is_previewed(tmp_path: Path) -> None:
     template.write_text(TEMPLATE)
     event = {"id": "f7", "content": {"title": "Big <Fish>", "year": 2003}}
     events.write_text(f"{json.dumps(event)}\n" * 2)
-    text = tidings("channel", "preview", template, events).stdout
+    text = tidings("address", "preview", template, events).stdout
     assert text.startswith("1. Big <Fish> (2003)\n   https://films.example/f7\n   Why: rank 0.9")
     assert "\n\n2. Big <Fish>" in text
-    document = tidings("channel", "preview", template, events, "--as", "html", "--limit", 1).stdout
+    document = tidings("address", "preview", template, events, "--as", "html", "--limit", 1).stdout
     assert document.count("Big &lt;Fish&gt;") == 2  # in the title and on the card
-    [slack] = printed(tidings("channel", "preview", template, "--as", "slack"))
+    [slack] = printed(tidings("address", "preview", template, "--as", "slack"))
     assert slack["blocks"][0]["type"] == "rich_text"
-    [layouts] = printed(tidings("channel", "preview", template, "--json"))
+    [layouts] = printed(tidings("address", "preview", template, "--json"))
     assert set(layouts) == {"heading", "text", "html", "slack", "teams"}
 
 
@@ -97,7 +97,7 @@ def test_a_template_is_previewed(tmp_path: Path) -> None:
 def test_a_mistake_is_named(tmp_path: Path, text: str, reason: str) -> None:
     template = tmp_path / "t.toml"
     template.write_text(text)
-    result = tidings("channel", "preview", template, columns=400)
+    result = tidings("address", "preview", template, columns=400)
     assert result.exit_code == 1
     assert f"{template}: " in result.stderr
     assert reason in result.stderr
@@ -112,6 +112,6 @@ def test_events_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
         ("7", "line 1: an event is an object"),
     ):
         events.write_text(text)
-        result = tidings("channel", "preview", template, events, columns=400)
+        result = tidings("address", "preview", template, events, columns=400)
         assert result.exit_code == 1
         assert reason in result.stderr

@@ -1,4 +1,4 @@
-"""The commands of people's channels: the address book of a store, and what messages look like."""
+"""The commands `address`: the address book of a store, and what messages look like."""
 
 import sys
 import time
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from tidings.store import Store
     from tidings.store.channels import Channel
 
-channel_app: Final = typer.Typer(
+address_app: Final = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Where people read: add, list, pause and remove addresses, and preview messages.",
 )
-app.add_typer(channel_app, name="channel")
-Subscriber = Annotated[str, typer.Argument(metavar="SUBSCRIBER", help="Whose channel it is.")]
-Name = Annotated[str, typer.Argument(metavar="ID", help="The id of the channel.")]
+app.add_typer(address_app, name="address")
+Subscriber = Annotated[str, typer.Argument(metavar="SUBSCRIBER", help="Whose address it is.")]
+Name = Annotated[str, typer.Argument(metavar="ID", help="The id of the address.")]
 _MOST_BYTES: Final = 2_000_000
 """Of a mail that came back; longer ones are refused."""
 
 
 @dataclass(frozen=True)
-class ChannelOptions:
-    """Arguments and options of `channel add`."""
+class AddressOptions:
+    """Arguments and options of `address add`."""
 
     store: StoreAddress
     subscriber: Subscriber
@@ -56,15 +56,15 @@ class ChannelOptions:
     as_json: AsJson = False
 
 
-@channel_app.command("add")
-@takes(ChannelOptions)
-def add_channel(options: ChannelOptions) -> None:
+@address_app.command("add")
+@takes(AddressOptions)
+def add_address(options: AddressOptions) -> None:
     """Add or change where a subscriber reads; you vouch for the address, so no code is sent.
 
     For example:
 
-        tidings channel add films.db ada mail ada@example.org --at 08:00 --zone Europe/Athens
-        tidings channel add films.db ada chat https://hooks.slack.com/... --kind slack
+        tidings address add films.db ada mail ada@example.org --at 08:00 --zone Europe/Athens
+        tidings address add films.db ada chat https://hooks.slack.com/... --kind slack
     """
     from tidings.app.output import open_console
     from tidings.channels.address_book import EntryDraft, entry_state, put_entry
@@ -93,8 +93,8 @@ def add_channel(options: ChannelOptions) -> None:
         open_console().print(f"{options.subscriber} reads at {state['address']}", markup=False)
 
 
-@channel_app.command("list")
-def list_channels(
+@address_app.command("list")
+def list_addresses(
     store: StoreAddress,
     subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Only of this one.")] = None,
     as_json: AsJson = False,
@@ -103,10 +103,10 @@ def list_channels(
 
     For example:
 
-        tidings channel list films.db
+        tidings address list films.db
     """
     from tidings.app.cli.store_commands import existing_store
-    from tidings.app.output import open_console, print_channels
+    from tidings.app.output import open_console, print_addresses
     from tidings.channels.address_book import entries, entry_state
 
     with existing_store(store) as opened:
@@ -115,18 +115,18 @@ def list_channels(
         for state in states:
             print_json(state)
     else:
-        print_channels(open_console(), states)
+        print_addresses(open_console(), states)
 
 
-@channel_app.command("pause")
-def pause_channel(
+@address_app.command("pause")
+def pause_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
     """Send nothing there until it is resumed.
 
     For example:
 
-        tidings channel pause films.db ada mail
+        tidings address pause films.db ada mail
     """
     from tidings.app.cli.store_commands import existing_store
 
@@ -135,15 +135,15 @@ def pause_channel(
         _print_state(opened, subscriber, name, as_json)
 
 
-@channel_app.command("resume")
-def resume_channel(
+@address_app.command("resume")
+def resume_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
     """Send there again, beginning with what is delivered from now on.
 
     For example:
 
-        tidings channel resume films.db ada mail
+        tidings address resume films.db ada mail
     """
     from tidings.app.cli.store_commands import existing_store
     from tidings.channels.address_book import resume_entry
@@ -153,15 +153,15 @@ def resume_channel(
         _print_state(opened, subscriber, name, as_json)
 
 
-@channel_app.command("remove")
-def remove_channel(
+@address_app.command("remove")
+def remove_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
-    """Remove a channel, with what is still to be sent.
+    """Remove an address, with what is still to be sent.
 
     For example:
 
-        tidings channel remove films.db ada mail
+        tidings address remove films.db ada mail
     """
     from tidings.app.cli.store_commands import existing_store
     from tidings.app.output import open_console
@@ -171,10 +171,10 @@ def remove_channel(
     if as_json:
         print_json({"removed": name})
     else:
-        open_console().print(f"channel {name} removed", markup=False)
+        open_console().print(f"address {name} removed", markup=False)
 
 
-@channel_app.command("bounce")
+@address_app.command("bounce")
 def take_bounce(store: StoreAddress, as_json: AsJson = False) -> None:
     """Take a mail that came back from standard input; its deliveries are given up.
 
@@ -182,7 +182,7 @@ def take_bounce(store: StoreAddress, as_json: AsJson = False) -> None:
 
     For example:
 
-        tidings channel bounce films.db < bounce.eml
+        tidings address bounce films.db < bounce.eml
     """
     from tidings.app.cli.store_commands import existing_store
     from tidings.app.output import open_console
@@ -200,7 +200,7 @@ def take_bounce(store: StoreAddress, as_json: AsJson = False) -> None:
 
 @dataclass(frozen=True)
 class PreviewOptions:
-    """Arguments and options of `channel preview`."""
+    """Arguments and options of `address preview`."""
 
     template: Annotated[
         Path,
@@ -227,15 +227,15 @@ class PreviewOptions:
     as_json: AsJson = False
 
 
-@channel_app.command("preview")
+@address_app.command("preview")
 @takes(PreviewOptions)
 def preview(options: PreviewOptions) -> None:
     """Show what a message looks like with a template; an error names its line.
 
     For example:
 
-        tidings channel preview service.toml events.jsonl
-        tidings channel preview service.toml events.jsonl --as html > mail.html
+        tidings address preview service.toml events.jsonl
+        tidings address preview service.toml events.jsonl --as html > mail.html
     """
     from tidings.app.config.people import load_template
     from tidings.app.terminal import printable
@@ -259,19 +259,19 @@ def _found(store: "Store", subscriber: str, name: str) -> "Channel":
 
     channel = find_entry(store, subscriber, name)
     if channel is None:
-        raise StoreError("there is no such channel; `tidings channel list` lists them")
+        raise StoreError("there is no such address; `tidings address list` lists them")
     return channel
 
 
 def _print_state(store: "Store", subscriber: str, name: str, as_json: bool) -> None:
-    from tidings.app.output import open_console, print_channels
+    from tidings.app.output import open_console, print_addresses
     from tidings.channels.address_book import entry_state
 
     state = entry_state(store, _found(store, subscriber, name))
     if as_json:
         print_json(state)
     else:
-        print_channels(open_console(), [state])
+        print_addresses(open_console(), [state])
 
 
 def _now_us() -> int:
