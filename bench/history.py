@@ -13,10 +13,10 @@ FALLEN = 0.9
 """A ratio below this share of the last one has fallen."""
 LABELS = (
     *("workload", "case", "shape", "name", "scorer", "policy", "kind", "rules"),
-    *("size", "subscriptions"),
+    *("size", "subscriptions", "way"),
 )
 """The fields that tell the rows of a result apart."""
-COSTS = ("defaults", "quota")
+COSTS = ("compare", "defaults", "quota", "service", "service-spark")
 """The benches whose ratios are costs: less is better."""
 PEERS = ("numpy", "superintervals", "ncls", "intervaltree", "postgres", "naive")
 """Rows that begin so are what we compare with."""

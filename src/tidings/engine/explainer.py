@@ -36,7 +36,7 @@ class Explainer:
         try:
             offers = replay.offers(subscriber.policy.scorer)
             self.matches = {match.event.id: match for match, _ in offers}
-            result = replay.run(subscriber.policy, paused=subscriber.paused)
+            result = replay.deliver(subscriber.policy, paused=subscriber.paused)
         except InvalidPolicy as error:
             self.set_aside = str(error)
             return

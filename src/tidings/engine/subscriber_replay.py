@@ -70,6 +70,13 @@ def record(
     return RecordedSteps.of(numbered, Moment(arrivals.watermark_us or 0, sequence))
 
 
+class ReplayedDeliveries(NamedTuple):
+    """What a policy delivers from a recording, and what its rules did."""
+
+    deliveries: list[Delivery]
+    verdicts: list[Verdict]
+
+
 class ReplayResult(NamedTuple):
     """What a policy delivers from a recording, figures about it, and what its rules did."""
 
@@ -104,29 +111,33 @@ class InterestReplay:
         """
         measured = distance or Overlap()
         key = (policy, measured, paused)  # not its form, which user-defined parts do not have
-        owner = Subscriber(self.subscriber, policy, paused=paused)
         with self._lock:
             result = self._results.pop(key, None)
-        result = result or self._run(owner, measured)
+        result = result or self._run(policy, measured, paused=paused)
         with self._lock:
             self._results[key] = result
             if len(self._results) > _RESULTS:
                 del self._results[next(iter(self._results))]
         return result
 
-    def _run(self, owner: Subscriber, distance: Distance) -> ReplayResult:
-        offers = self.offers(owner.policy.scorer)
-        feeds, quality = TableFeeds(), Quality(distance)
-        feeds.enrol(owner)
-        deliveries = feeds.offer_many(offers) + feeds.advance(self.recording.now)
-        if reason := feeds.set_aside.get(self.subscriber):
-            raise InvalidPolicy(reason)
+    def _run(self, policy: Policy, distance: Distance, *, paused: bool) -> ReplayResult:
+        deliveries, verdicts = self.deliver(policy, paused=paused)
+        offers, quality = self.offers(policy.scorer), Quality(distance)
         events = {match.event.id: match.event for match, _ in offers}
         quality.matched(match for match, _ in offers)
         quality.delivered(deliveries, events.get)
-        verdicts = feeds.take_verdicts().get(self.subscriber, [])
         quality.judged(verdicts)
         return ReplayResult(deliveries, quality.report(), verdicts)
+
+    def deliver(self, policy: Policy, *, paused: bool = False) -> ReplayedDeliveries:
+        """Return the same as `run` without figures, which take longer; nothing is kept."""
+        feeds = TableFeeds()
+        feeds.enrol(Subscriber(self.subscriber, policy, paused=paused))
+        deliveries = feeds.offer_many(self.offers(policy.scorer))
+        deliveries += feeds.advance(self.recording.now)
+        if reason := feeds.set_aside.get(self.subscriber):
+            raise InvalidPolicy(reason)
+        return ReplayedDeliveries(deliveries, feeds.take_verdicts().get(self.subscriber, []))
 
     def offers(self, scorer: Scorer) -> list[Offer]:
         """Return the matches of the subscriber, each with the moment of its publication."""

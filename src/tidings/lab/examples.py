@@ -1,10 +1,11 @@
 """Examples of what one policy would have delivered and another not, each with the reason."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -70,7 +71,7 @@ def find_examples(
     by_owner: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in rows.to_pylist():
         by_owner.setdefault((row["policy"], row["subscriber"]), {})[row["event"]] = row
-    replays = _Replays(recording, variants, until_us)
+    replays = _Replays(recording, variants, people, until_us)
     examples = list[Example]()
     for other in variants[1:]:
         pair = (variants[0], other)
@@ -104,12 +105,25 @@ def _only(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> l
 
 
 class _Replays:
-    """Replays for one subscriber each, which explain what one policy did for it."""
+    """Replays for some subscribers, which explain what one policy did for one of them."""
 
-    def __init__(self, recording: Recording, variants: Sequence[Variant], until_us: int) -> None:
-        self._recording, self._variants = recording, variants
+    def __init__(
+        self,
+        recording: Recording,
+        variants: Sequence[Variant],
+        people: Collection[str],
+        until_us: int,
+    ) -> None:
+        self._recording = recording
         self._until = Moment(until_us, int(recording.sequences[-1]))
-        self._events: dict[str, dict[str, Event]] = {}
+        owners = [each for each in recording.subscribers if each.id in people]
+        self._events = _matching(recording.only(owners), variants)
+        self._replays = {
+            owner.id: replace(recording, events=[*self._events[owner.id].values()]).replay(
+                owner, self._until
+            )
+            for owner in owners
+        }
         self._explainers: dict[tuple[str, str], Explainer] = {}
 
     def explained(
@@ -120,7 +134,7 @@ class _Replays:
 
     def _example(self, name: str, row: dict[str, Any], by: Variant, not_by: Variant) -> Example:
         own = self._recording.of_subscriber(name)
-        event = self._matching(own)[row["event"]]
+        event = self._events[name][row["event"]]
         parts = [part for each in own.subscriptions for conj in each.conjunctions for part in conj]
         return Example(
             name,
@@ -140,18 +154,20 @@ class _Replays:
         key = (owner.id, variant.name)
         if key not in self._explainers:
             subscriber = replace(owner, policy=variant.policy_of(owner))
-            seen = replace(own, events=list(self._matching(own).values()))
-            self._explainers[key] = seen.explainer(subscriber, self._until)
+            self._explainers[key] = Explainer(self._replays[owner.id], subscriber)
         return self._explainers[key]
 
-    def _matching(self, own: Recording) -> dict[str, Event]:
-        """Return the publications that match a subscriber: windows see no others."""
-        name = own.subscribers[0].id
-        if name not in self._events:
-            matcher = SharedMatcher(own.subscribers, own.subscriptions, self._variants)
-            places = {place for each in matcher.match(own.events) for place in each.events.tolist()}
-            self._events[name] = {own.events[i].id: own.events[i] for i in sorted(places)}
-        return self._events[name]
+
+def _matching(recording: Recording, variants: Sequence[Variant]) -> dict[str, dict[str, Event]]:
+    """Return the publications that match each subscriber: windows see no others."""
+    matcher = SharedMatcher(recording.subscribers, recording.subscriptions, variants)
+    matches = matcher.match(recording.events)
+    events = dict[str, dict[str, Event]]()
+    for number, subscriber in enumerate(recording.subscribers):
+        own = [each.events[each.subscribers == number] for each in matches]
+        found = [recording.events[place] for place in np.unique(np.concatenate(own)).tolist()]
+        events[subscriber.id] = {event.id: event for event in found}
+    return events
 
 
 def title(event: Event) -> str | None:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.compiled.array_types import Int64s
-from tidings.engine.explainer import Explainer
 from tidings.engine.intake import Intake, Terms
 from tidings.engine.subscriber_replay import InterestReplay, RecordedSteps
 from tidings.errors import InvalidForm, InvalidSubscription, shown
@@ -72,12 +71,11 @@ class Recording:
             raise InvalidSubscription(f"there is no subscriber {shown(name)} in the recording")
         return self.only(found)
 
-    def explainer(self, subscriber: Subscriber, until: Moment) -> Explainer:
-        """Return what a subscriber of this recording gets until a moment, and why."""
+    def replay(self, subscriber: Subscriber, until: Moment) -> InterestReplay:
+        """Return the publications as one subscriber meets them until a moment."""
         owned = self.only([subscriber]).subscriptions
         steps = RecordedSteps.of(self.events, until)
-        replay = InterestReplay(steps, subscriber.id, owned, subscriber.prefers)
-        return Explainer(replay, subscriber)
+        return InterestReplay(steps, subscriber.id, owned, subscriber.prefers)
 
 
 def read_recording(

@@ -32,8 +32,10 @@ from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 
 EngineName = Literal["local", "spark"]
 ENGINES: Final = ("local", "spark")
-PARTS: Final = 4
-"""Parts by default: enough for some cores, and each looks at every publication once."""
+PEOPLE_IN_PART: Final = 500
+"""Subscribers of a part by default: each part looks at every publication, which costs as much as
+the windows of a few hundred subscribers."""
+MOST_PARTS: Final = 16
 Progress = Callable[[int, int], None]
 """Called with the number of finished parts, and of all."""
 
@@ -49,7 +51,7 @@ def compare(  # noqa: PLR0913 - independent settings, all with defaults
     engine: EngineName = "local",
     out: str | Path | None = None,
     fresh: bool = False,
-    parts: int = PARTS,
+    parts: int | None = None,
     progress: Progress | None = None,
     default_policy: Policy = DEFAULT_POLICY,
     limits: Limits = TRUSTED,
@@ -93,7 +95,7 @@ class CompareSettings:
     engine: EngineName = "local"
     out: Path | None = None
     fresh: bool = False
-    parts: int = PARTS
+    parts: int | None = None
 
 
 def compare_recording(
@@ -109,7 +111,11 @@ def compare_recording(
     until_us = last_us if until is None else parse_time_us(until)
     if until_us < last_us:
         raise TidingsError("until is before the last publication")
-    count = min(validate.count("parts", settings.parts), len(recording.subscribers))
+    people = len(recording.subscribers)
+    if settings.parts is None:
+        count = min(-(-people // PEOPLE_IN_PART), MOST_PARTS)
+    else:
+        count = min(validate.count("parts", settings.parts), people)
     tasks = {
         part: PartTask.of(recording.only(recording.subscribers[part::count]), variants, until_us)
         for part in range(count)

@@ -110,7 +110,7 @@ def timeline(
     person = replace(own.subscribers[0], policy=policy or own.subscribers[0].policy)
     until = Moment(end_us, int(own.sequences[-1]))
     seen = [event for event in own.events if event.published_us <= end_us]
-    explainer = replace(own, events=seen).explainer(person, until)
+    explainer = Explainer(replace(own, events=seen).replay(person, until), person)
     if explainer.set_aside is not None:
         raise InvalidPolicy(f"the policy fails on these publications: {explainer.set_aside}")
     shown = [offer for offer in _offers(explainer) if offer.now.us >= start_us]

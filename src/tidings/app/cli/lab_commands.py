@@ -186,8 +186,13 @@ class CompareOptions(RecordingOptions):
         Literal["spark", "local"], typer.Option(help="Where to replay; the results are the same.")
     ] = "spark"
     parts: Annotated[
-        int, typer.Option(min=1, help="Parts of the subscribers; a finished part is kept.")
-    ] = 4
+        int | None,
+        typer.Option(
+            min=1,
+            help="Parts of the subscribers, by default one for every 500; a finished part is kept.",
+            show_default=False,
+        ),
+    ] = None
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: discard finished parts.")] = (
         False
     )

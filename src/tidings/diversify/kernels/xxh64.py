@@ -1,8 +1,8 @@
-"""XXH64 of the attributes of an event, after its published specification.
+"""XXH64 of the attributes of events, after its published specification.
 
 The hashes are the same in every process and on every machine, as Spark needs them. All attributes
-of an event are hashed in one call; their texts lie one behind the other, separated by one byte that
-occurs in none of them:
+of one event, or of several, are hashed in one call; their texts lie one behind the other, separated
+by one byte that occurs in none of them:
 
     names       genre | year            separator: 0x00, or 0xFF, which UTF-8 never contains
     texts       drama | comedy | 2003   the values of all attributes
@@ -30,7 +30,7 @@ BYTE: Final = np.uint64(8)
 
 
 class PackedAttributes(NamedTuple):
-    """The attributes of one event as bytes, laid out as above."""
+    """The attributes of events as bytes, laid out as above."""
 
     names: bytes
     texts: bytes

@@ -55,7 +55,9 @@ class FeatureTable:
         if isinstance(self._part, MaxDivRelLsh):
             self.bands[[*new]] = self._part.bands([*new.values()])
         rows = self.hashes.add_many([*new.values()]) if self.hashes is not None else 0
-        for slot, event in new.items():
+        # In order of ids, which mostly rise with time: each goes to the end, and the gaps between
+        # numbers are not halved again and again.
+        for slot, event in sorted(new.items(), key=lambda item: item[1].id):
             self._remove(slot)
             self._events[slot] = event
             insert_id(self._ids, (event.id, slot), self.id_order)

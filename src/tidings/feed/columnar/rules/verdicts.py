@@ -55,11 +55,12 @@ class VerdictColumns(NamedTuple):
 
     def counts(self) -> dict[tuple[int, str], int]:
         """Return how many verdicts each subscriber has of each rule."""
-        keys = np.column_stack([self.subscriber, self.columns[:, VERDICT_PLACE]])
-        pairs, numbers = np.unique(keys, axis=0, return_counts=True)
+        places = len(self.rules)
+        keys = self.subscriber * places + self.columns[:, VERDICT_PLACE]
+        different, numbers = np.unique(keys, return_counts=True)
         counts = Counter[tuple[int, str]]()
-        for (subscriber, place), number in zip(pairs.tolist(), numbers.tolist(), strict=True):
-            counts[subscriber, self.rules[place].name] += number
+        for key, number in zip(different.tolist(), numbers.tolist(), strict=True):
+            counts[key // places, self.rules[key % places].name] += number
         return counts
 
     def reasons(self, tables: IdTables) -> list[str]:
