@@ -15,6 +15,7 @@ from tidings.client.calls import (
     Call,
     Calls,
     EventLike,
+    Form,
     Page,
     SubscriberLike,
     SubscriptionLike,
@@ -117,6 +118,46 @@ class AsyncClient:
     async def mark_read(self, subscriber: str, sequence: int) -> None:
         """Mark a subscriber's notifications as read up to a sequence number."""
         await self._run(self._calls.mark_read(subscriber, sequence))
+
+    async def channels(self, subscriber: str) -> list[Form]:
+        """Return where a subscriber reads: addresses of mail and chats, with their states."""
+        return await self._run(self._calls.channels(subscriber))
+
+    async def put_channel(self, subscriber: str, name: str, form: Mapping[str, Any]) -> Form:
+        """Add or change where a subscriber reads; an address is used when it is verified."""
+        return await self._run(self._calls.put_channel(subscriber, name, form))
+
+    async def remove_channel(self, subscriber: str, name: str) -> None:
+        """Remove a place where a subscriber reads."""
+        await self._run(self._calls.remove_channel(subscriber, name))
+
+    async def send_code(self, subscriber: str, name: str) -> Form:
+        """Send a code to the address of a channel, for `verify_channel`."""
+        return await self._run(self._calls.change_channel(subscriber, name, "code"))
+
+    async def verify_channel(self, subscriber: str, name: str, code: str) -> Form:
+        """Verify the address of a channel by the code that was sent to it."""
+        return await self._run(self._calls.verify_channel(subscriber, name, code))
+
+    async def pause_channel(self, subscriber: str, name: str) -> Form:
+        """Send nothing to a channel until it is resumed."""
+        return await self._run(self._calls.change_channel(subscriber, name, "pause"))
+
+    async def resume_channel(self, subscriber: str, name: str) -> Form:
+        """Send to a channel again, beginning with what is delivered from now on."""
+        return await self._run(self._calls.change_channel(subscriber, name, "resume"))
+
+    async def retry_channel(self, subscriber: str, name: str) -> Form:
+        """Send what a channel gave up again, at once."""
+        return await self._run(self._calls.change_channel(subscriber, name, "retry"))
+
+    async def mark(self, subscriber: str, sequence: int, mark: str) -> None:
+        """Mark a notification as opened, read or not-for-me."""
+        await self._run(self._calls.mark(subscriber, sequence, mark))
+
+    async def marks(self, subscriber: str, after: int = 0, limit: int = 100) -> list[Form]:
+        """Return the marks of a subscriber's notifications, in order of sequence."""
+        return await self._run(self._calls.marks(subscriber, after, limit))
 
     async def target(
         self, event: EventLike, k: int = 20, scorer: object = "exact"

@@ -144,6 +144,39 @@ class Calls:
         path = f"{_path('notifications', subscriber)}/read"
         return Call("POST", path, _nothing, content=_json({"sequence": sequence}))
 
+    def channels(self, subscriber: str) -> Call[list[Form]]:
+        """Return where a subscriber reads."""
+        return Call("GET", f"{_path('subscribers', subscriber)}/channels", _items)
+
+    def put_channel(self, subscriber: str, name: str, form: Mapping[str, Any]) -> Call[Form]:
+        """Add or change where a subscriber reads."""
+        return Call("PUT", _channel(subscriber, name), dict, content=_json(dict(form)))
+
+    def remove_channel(self, subscriber: str, name: str) -> Call[None]:
+        """Remove a place where a subscriber reads."""
+        return Call("DELETE", _channel(subscriber, name), _nothing, repeatable=False)
+
+    def change_channel(self, subscriber: str, name: str, action: str) -> Call[Form]:
+        """Send a code to a channel; pause, resume or retry it."""
+        path, sends = f"{_channel(subscriber, name)}/{action}", action == "code"
+        return Call("POST", path, dict, repeatable=not sends)
+
+    def verify_channel(self, subscriber: str, name: str, code: str) -> Call[Form]:
+        """Verify the address of a channel."""
+        path, content = f"{_channel(subscriber, name)}/verify", _json({"code": code})
+        return Call("POST", path, dict, content=content, repeatable=False)
+
+    def mark(self, subscriber: str, sequence: int, mark: str) -> Call[None]:
+        """Mark a notification."""
+        form = {"sequence": sequence, "mark": mark}
+        path = f"{_path('notifications', subscriber)}/marks"
+        return Call("POST", path, _nothing, content=_json(form))
+
+    def marks(self, subscriber: str, after: int, limit: int) -> Call[list[Form]]:
+        """Return the marks of notifications."""
+        path = f"{_path('notifications', subscriber)}/marks"
+        return Call("GET", path, _items, {"after": after, "limit": limit})
+
     def target(self, event: EventLike, k: int, scorer: object) -> Call[list[tuple[str, float]]]:
         """Return the k best subscriptions for an event."""
         part = scorer.to_dict() if hasattr(scorer, "to_dict") else scorer
@@ -224,6 +257,10 @@ def _deliveries(answer: Form) -> list[Delivery]:
     return [Delivery.from_dict(form) for form in answer["items"]]
 
 
+def _items(answer: Form) -> list[Form]:
+    return list(answer["items"])
+
+
 def _nothing(answer: Any) -> None:
     del answer
 
@@ -243,6 +280,10 @@ def _json(form: Any) -> bytes:
 
 def _lines(forms: Iterable[Form]) -> bytes:
     return b"".join(_json(form) + b"\n" for form in forms)
+
+
+def _channel(subscriber: str, name: str) -> str:
+    return _path("subscribers", subscriber) + _path("channels", name).removeprefix("/v1")
 
 
 def _path(kind: str, name: object) -> str:

@@ -93,8 +93,7 @@ def request_code(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
     person, now_us = PersonChannel.of(channel.settings), _now_us()
     code = caller.tenant.store.address_codes.make(channel.key, person.address, now_us)
     if code is None:
-        detail = "this address got five codes within a day; try again tomorrow"
-        raise HttpProblem(429, detail, headers={"Retry-After": "86400"})
+        raise HttpProblem(409, "this address got five codes within a day; try again tomorrow")
     outcome = send_code(caller.tenant.settings.people, person, code, channel.key, now_us)
     if outcome.status is not Status.SENT:
         reason = outcome.reason or "the chat is too busy"
