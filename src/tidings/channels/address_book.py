@@ -1,6 +1,7 @@
 """The address book of a store: where its subscribers read, each with a state that they may see."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from tidings.channels.person_channel import KINDS, MAIL, PersonChannel
@@ -51,6 +52,14 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
         or (now_us if verified else None),
     }
     return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)
+
+
+def declare_entries(store: Store, drafts: Sequence[EntryDraft], now_us: int) -> None:
+    """Enter the channels that a config lists, unless they are there as it says."""
+    for draft in drafts:
+        known = find_entry(store, draft.subscriber, draft.id)
+        if known is None or PersonChannel.of(known.settings) != draft.person:
+            put_entry(store, draft, now_us)
 
 
 def is_verified(channel: Channel) -> bool:

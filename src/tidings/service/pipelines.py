@@ -1,6 +1,7 @@
 """The pipelines and webhooks of all tenants of a service, in one process: a thread for each."""
 
 import logging
+import time
 from collections.abc import Callable, Collection
 from itertools import product
 from threading import Event as Flag
@@ -8,9 +9,11 @@ from threading import Thread, current_thread
 from typing import Final
 
 from tidings.channels import Dispatcher
+from tidings.channels.address_book import declare_entries
 from tidings.channels.person_senders import person_openers
 from tidings.channels.webhook import webhooks
 from tidings.errors import TidingsError
+from tidings.model.values import SECOND_US
 from tidings.service.pipeline import Pipeline
 from tidings.service.settings import ServiceSettings
 from tidings.store import Store, open_store
@@ -62,6 +65,8 @@ def _run_for_tenants(
 
 def _send(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
     """Send what the webhooks and the channels of people of a tenant are to get."""
+    if tenant == DEFAULT_TENANT:
+        declare_entries(store, settings.entries, time.time_ns() * SECOND_US // 10**9)
     people = person_openers(store, tenant, settings.people)
     Dispatcher(store, {WEBHOOK: webhooks(settings.rules), **people}).run(stop)
 

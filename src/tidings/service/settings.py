@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidings.channels.address_book import EntryDraft
 from tidings.channels.card import CardTemplate
 from tidings.channels.person_senders import PersonSettings
 from tidings.channels.reader_links import ReaderLinks
@@ -56,6 +57,8 @@ class ServiceSettings:
     """The server that mail goes through; without one, the service sends no mail."""
     template: CardTemplate = field(default_factory=CardTemplate.load)
     """What notifications look like in mail and chats."""
+    entries: tuple[EntryDraft, ...] = ()
+    """Where people read whom the operator has entered, of the default tenant."""
     public_url: str | None = None
     """Where readers reach the service; without it, messages have no links to it."""
     track: bool = False

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.app.config.people import PEOPLE, read_people
+from tidings.app.config.people import PEOPLE, TABLES, read_entries, read_mail_and_template
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import nonempty_text, read_table, store_address
 from tidings.channels.card import check_link
@@ -48,9 +48,10 @@ def load_serve_config(store: str) -> ServeConfig:
         return ServeConfig(store)
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
-        form = read_table(read_toml(path), "config", ("service",), ("limits", *PEOPLE))
+        form = read_table(read_toml(path), "config", ("service",), ("limits", *TABLES))
         table = read_table(form["service"], "[service]", (), _KEYS)
-        people = read_people(form, path.parent)
+        people = read_mail_and_template(form, path.parent)
+        people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
         with prefix_errors("[service] ", raised=InvalidForm):
             return _read(table, form, path.parent, people)
 
