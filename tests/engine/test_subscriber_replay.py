@@ -62,6 +62,10 @@ def test_deliveries_and_figures_are_those_of_an_engine(
     assert result.deliveries == expected
     assert _rounded(result.report) == _rounded(engine.quality())
     assert replay.run(policy) == result, "the second run uses the matches of the first"
+    earlier = InterestReplay(record(events[: len(events) // 2]), "ada", SUBSCRIPTIONS, prefers)
+    earlier.run(policy)
+    later = earlier.on(record(events, lateness, until_us))
+    assert later.run(policy) == result, "only the new events are matched"
 
 
 def _rounded(report: Report) -> dict[str, Any]:

@@ -63,7 +63,9 @@ def hash_events(events: Sequence[Event], distance: Distance) -> HashRows:
     starts = offsets([len(chunk) // 16 for chunk in chunks])
     weight_of = getattr(distance, "weights", {})
     weights = (
-        [weight_of.get(name, 1.0) for event in events for name in event.tokens] if weight_of else []
+        [weight_of.get(name, 1.0) for event in events for name in event.attributes]
+        if weight_of
+        else []
     )
     return HashRows(starts, pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(weights, np.float64))
 

@@ -8,7 +8,7 @@ The deliveries are those of an engine that publishes the same events to that one
 Because nobody else is there, all of its matches are offered in one call.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -85,6 +85,18 @@ class ReplayResult(NamedTuple):
     verdicts: list[Verdict]
 
 
+class _EventMatch(NamedTuple):
+    """The match of an event, whose rank is None if there is none.
+
+    It is found by the identity of the attributes, which copies of an event share; the match holds
+    them, so that no other object gets that identity.
+    """
+
+    attributes: object
+    rank: float | None = None
+    matched: tuple[str, ...] = ()
+
+
 @dataclass
 class InterestReplay:
     """The recording as one subscriber meets it.
@@ -98,8 +110,17 @@ class InterestReplay:
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()
     _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
+    _matches: dict[Scorer, dict[int, _EventMatch]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _results: dict[Hashable, ReplayResult] = field(default_factory=dict, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def on(self, recording: RecordedSteps) -> "InterestReplay":
+        """Return the replay of another recording; events that both have are not matched again."""
+        other = InterestReplay(recording, self.subscriber, self.subscriptions, self.prefers)
+        other._matches.update(self._matches)
+        return other
 
     def run(
         self, policy: Policy, distance: Distance | None = None, *, paused: bool = False
@@ -146,17 +167,30 @@ class InterestReplay:
         return self._offers[scorer]
 
     def _match(self, scorer: Scorer) -> list[Offer]:
+        events = [step.event for step in self.recording.steps if step.event is not None]
+        known = self._matches.get(scorer, {})
+        new = [event for event in events if id(event.attributes) not in known]
+        known = known | {id(match.attributes): match for match in self._new_matches(scorer, new)}
+        self._matches[scorer] = {id(each.attributes): known[id(each.attributes)] for each in events}
+        offers = list[Offer]()
+        for event, now in self.recording.steps:
+            if event is None:
+                continue
+            _, rank, matched = known[id(event.attributes)]
+            if rank is not None:
+                offers.append((Match(self.subscriber, event, rank, matched), now))
+        return offers
+
+    def _new_matches(self, scorer: Scorer, events: Sequence[Event]) -> Iterator[_EventMatch]:
         owner = Subscriber(self.subscriber, Policy(scorer=scorer), self.prefers)
         matcher = Matcher([owner], self.subscriptions, index="access")
         assert matcher.compiled is not None
         index, _ = matcher.compiled
-        matches = matcher.match_many([step.event for step in self.recording.steps if step.event])
+        matches = matcher.match_many(events)
         if reason := matcher.set_aside.get(self.subscriber):
             raise InvalidPolicy(reason)
-        offers = list[Offer]()
-        for place, (event, now) in enumerate(self.recording.steps):
+        for place, event in enumerate(events):
+            match = _EventMatch(event.attributes)
             for _, rank, matched in matches.rows(place):
-                assert event is not None
-                ids = tuple(sorted(index.ids(matched)))
-                offers.append((Match(self.subscriber, event, rank, ids), now))
-        return offers
+                match = match._replace(rank=rank, matched=tuple(sorted(index.ids(matched))))
+            yield match

@@ -65,7 +65,8 @@ class Replays:
     """Replays of the recent publications, kept until the pipeline takes its next step.
 
     A replay keeps the matches of its subscriber: whoever moves a slider asks again and again with
-    the same subscriptions, and only the policy is another one.
+    the same subscriptions, and only the policy is another one. The replay of the next step matches
+    only what is new.
     """
 
     def __init__(self, recent: RecentPublications, lateness: str) -> None:
@@ -73,6 +74,7 @@ class Replays:
         self._step: EngineStep | None = None
         self._recording = RecordedSteps((), record(()).now)
         self._replays: OrderedDict[object, InterestReplay] = OrderedDict()
+        self._earlier: OrderedDict[object, InterestReplay] = OrderedDict()
         self._lock = Lock()
 
     def of(self, *interests: Interest) -> list[InterestReplay]:
@@ -82,7 +84,7 @@ class Replays:
             if step != self._step:
                 self._recording = record(events, self._lateness, step.clock_us)
                 self._step = step
-                self._replays.clear()
+                self._replays, self._earlier = OrderedDict(), self._replays
             replays = [self._replay(interest) for interest in interests]
             while len(self._replays) > _REPLAYS:
                 self._replays.popitem(last=False)
@@ -92,7 +94,8 @@ class Replays:
         owner, subscriptions = interest
         key = (owner.id, owner.prefers, tuple(subscriptions))
         if key not in self._replays:
+            earlier = self._earlier.pop(key, None)
             replay = InterestReplay(self._recording, owner.id, subscriptions, owner.prefers)
-            self._replays[key] = replay
+            self._replays[key] = earlier.on(self._recording) if earlier else replay
         self._replays.move_to_end(key)
         return self._replays[key]
