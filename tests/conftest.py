@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was left out for want of a browser: it must not go unnoticed."""
+    """Say what was left out for want of a browser or broker: it must not go unnoticed."""
     skipped = terminalreporter.stats.get("skipped", [])
     left_out = [report for report in skipped if "browser" in report.keywords]
     if left_out:
@@ -70,6 +70,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"{len(left_out)} tests of the page did not run, since there is no chromium: "
             f"{', '.join(files)}. Install it with: apt-get install chromium"
+        )
+    without_broker = [report for report in skipped if "tests/sources/test_mqtt" in report.nodeid]
+    if without_broker:
+        terminalreporter.section("LEFT OUT: no Mosquitto", red=True, bold=True)
+        terminalreporter.write_line(
+            f"{len(without_broker)} tests of MQTT did not run. Install it with: apt-get install "
+            "mosquitto"
         )
 
 

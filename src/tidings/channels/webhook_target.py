@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from ipaddress import (
     IPv4Address,
     IPv4Network,
-    IPv6Address,
     IPv6Network,
     ip_address,
     ip_network,
@@ -22,13 +21,12 @@ from typing import Final, NamedTuple
 import httpx2
 
 from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.formats.public_address import NetworkAddress, embedded_address, is_public
 
 _URL_BYTES: Final = 2_000
 _PORTS: Final = 65_535
 _HOST: Final = re.compile(rb"[a-z0-9_.-]{1,253}|\[?[0-9a-f:.]+\]?")
 _LOOPBACK: Final = IPv4Address("127.0.0.1")
-_NAT64: Final = IPv6Network("64:ff9b::/96")
-Address = IPv4Address | IPv6Address
 
 
 class TargetRules(NamedTuple):
@@ -46,14 +44,12 @@ class TargetRules(NamedTuple):
             raise TidingsError(f"webhook_networks: {error}") from None
         return cls(tuple(host.lower() for host in hosts), allowed)
 
-    def allow_address(self, address: Address) -> bool:
+    def allow_address(self, address: NetworkAddress) -> bool:
         """Return whether an address is public, or in one of the networks."""
-        embedded = _embedded(address)
+        embedded = embedded_address(address)
         if embedded is not None:
             return self.allow_address(embedded)
-        if any(address in network for network in self.networks):
-            return True
-        return address.is_global and not address.is_multicast and not address.is_reserved
+        return any(address in network for network in self.networks) or is_public(address)
 
 
 class CheckedTarget(NamedTuple):
@@ -119,14 +115,14 @@ async def resolve(url: httpx2.URL, rules: TargetRules) -> CheckedTarget:
     return CheckedTarget(url, str(addresses[0]))
 
 
-def _check(addresses: list[Address], url: httpx2.URL, rules: TargetRules) -> None:
+def _check(addresses: list[NetworkAddress], url: httpx2.URL, rules: TargetRules) -> None:
     if not addresses or not all(map(rules.allow_address, addresses)):
         raise InvalidForm(
             f"{shown(url.host)} is at an address that is not public; webhooks go to public ones"
         )
 
 
-def _literal(host: str) -> Address | None:
+def _literal(host: str) -> NetworkAddress | None:
     """Return the address that a host is, without asking anybody."""
     name = host.strip("[]").rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
@@ -135,12 +131,3 @@ def _literal(host: str) -> Address | None:
         return ip_address(name)
     except ValueError:
         return None
-
-
-def _embedded(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address stands for, in any of the usual ways."""
-    if isinstance(address, IPv4Address):
-        return None
-    if address in _NAT64:
-        return IPv4Address(address.packed[-4:])
-    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]

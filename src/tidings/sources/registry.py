@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, NATS
+from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, RSS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import MessageReader
 
@@ -30,6 +30,8 @@ CONNECTORS: Final = {
     KAFKA: Connector("kafka", "kafka"),
     KINESIS: Connector("kinesis", "aws"),
     NATS: Connector("jetstream", "nats"),
+    MQTT: Connector("mqtt", "mqtt"),
+    RSS: Connector("feeds", "rss"),
 }
 
 

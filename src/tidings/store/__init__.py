@@ -15,6 +15,7 @@ from tidings.store.open import Store, open_database, open_store
 from tidings.store.protocol import ChangeWatch, Database, Session
 from tidings.store.publications import NewPublication
 from tidings.store.records import CatalogueEntry
+from tidings.store.spool import NumberedMessage, Spool, SpoolEntry
 from tidings.store.tokens import Token
 
 __all__ = [
@@ -27,7 +28,10 @@ __all__ = [
     "EngineStep",
     "Inbox",
     "NewPublication",
+    "NumberedMessage",
     "Session",
+    "Spool",
+    "SpoolEntry",
     "Store",
     "StoreError",
     "StoredLetter",

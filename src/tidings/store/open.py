@@ -111,6 +111,11 @@ def open_store(
     )
 
 
+def open_spool_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
+    """Open a database for reading and writing, which need not be a store."""
+    return _database(read_address(address), patience_s)
+
+
 def open_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
     """Open another application's database for reading, by an address like that of a store."""
     return _database(read_address(address), patience_s, is_store=False)

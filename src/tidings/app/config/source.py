@@ -40,6 +40,8 @@ _KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
 _SPARK: Final = ("options", "schema", "select", "columns", "keep")
 _SHORT_NAMES: Final = {"kinesis": KINESIS, "nats": NATS, "mqtt": MQTT, "rss": RSS}
 _MESSAGES: Final = (KAFKA, *_SHORT_NAMES.values())
+_ADDRESSES: Final = {"url": (TABLE,), "spool": (MQTT, RSS)}
+"""Options that are addresses of databases, relative to the config."""
 _SQL: Final = ("schema", "select", "columns", "keep")
 _SCHEMA_BYTES: Final = 1_000_000
 _LAYOUT: Final = ("columns", "keep", "lists", "types", "generate")
@@ -177,9 +179,10 @@ def _kept_columns(kind: str, columns: Form, table: Form) -> tuple[str, ...] | No
 
 def _options(kind: str, form: Any, base: Path) -> dict[str, str]:
     options = resolve_path_option(base, read_settings("options", form))
-    if kind != TABLE or "url" not in options:
-        return options
-    return {**options, "url": store_address("options url", options["url"], base).url}
+    for key, kinds in _ADDRESSES.items():
+        if kind in kinds and key in options:
+            options[key] = store_address(f"options {key}", options[key], base).url
+    return options
 
 
 def _optional_text(name: str, table: Form) -> str | None:

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, NATS
+from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, RSS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position
 from tidings.sources.registry import open_reader
@@ -109,8 +109,21 @@ class JetStreamSource(MessageDataSource):
     connector = NATS
 
 
+class MqttSource(MessageDataSource):
+    """Topics of an MQTT broker."""
+
+    connector = MQTT
+
+
+class FeedSource(MessageDataSource):
+    """RSS and Atom feeds."""
+
+    connector = RSS
+
+
 MESSAGE_SOURCES: Final[dict[str, type[MessageDataSource]]] = {
-    source.connector: source for source in (KafkaSource, KinesisSource, JetStreamSource)
+    source.connector: source
+    for source in (KafkaSource, KinesisSource, JetStreamSource, MqttSource, FeedSource)
 }
 
 

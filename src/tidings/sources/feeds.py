@@ -1,0 +1,255 @@
+"""`tidings-rss`: entries of RSS and Atom feeds, polled politely.
+
+A feed is requested at most once per interval, with its ETag and date, and later if it asks for that
+(`Retry-After`). It shows only its newest entries, so new ones go to a spool first. This is the only
+import of feedparser.
+"""
+
+import calendar
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from html.parser import HTMLParser
+from typing import Any, Final
+
+import feedparser
+
+from tidings.errors import SourceError
+from tidings.formats.event_source import RSS
+from tidings.model.values import parse_duration_us
+from tidings.sources.feed_fetch import Fetched, fetch, read_url
+from tidings.sources.options import (
+    OptionTexts,
+    check_names,
+    lower_names,
+    read_integer,
+    read_required,
+)
+from tidings.sources.spooled import SpooledReader, message_text
+from tidings.store import Spool, SpoolEntry
+
+_LOG: Final = logging.getLogger(__name__)
+_KNOWN: Final = (
+    *("urls", "spool", "name", "minInterval", "times", "userAgent"),
+    *("maxRecordsPerTrigger", "maxBytes", "timeoutMs"),
+)
+_TIMES: Final = ("seen", "published")
+_AGENT: Final = "tidings (+https://pypi.org/project/tidings/)"
+_INTERVAL: Final = "15m"
+_SHORTEST_S: Final = 1
+_LONGEST_S: Final = 86_400
+_MAX_BYTES: Final = 5_000_000
+_TIMEOUT_MS: Final = 20_000
+_SUMMARY: Final = 2_000
+_ENTRIES: Final = 1_000
+_REMEMBERED_S: Final = 90 * 86_400
+"""For how long an entry is known that its feed no longer shows."""
+_GLOBAL: Final = ("http://", "https://", "tag:", "urn:")
+Form = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FeedOptions:
+    """The feeds, how often they are asked, and how much they may send."""
+
+    urls: tuple[str, ...]
+    spool: str
+    name: str = "rss"
+    interval_s: float = 900.0
+    times: str = _TIMES[0]
+    agent: str = _AGENT
+    limit: int | None = None
+    max_bytes: int = _MAX_BYTES
+    timeout_s: float = _TIMEOUT_MS / 1000
+
+
+def open_reader(texts: OptionTexts, _: bool | None) -> SpooledReader:
+    """Return the reader of feeds."""
+    options = read_options(texts)
+    return SpooledReader(
+        RSS,
+        options.spool,
+        options.name,
+        lambda spool: FeedCollector(options, spool),
+        options.limit,
+    )
+
+
+def read_options(texts: OptionTexts) -> FeedOptions:
+    """Return the options."""
+    check_names(RSS, texts, _KNOWN)
+    small = lower_names(texts)
+    listed = read_required(RSS, small, "urls", "urls = 'https://example.org/feed.xml'")
+    urls = tuple(url.strip() for url in listed.split(",") if url.strip())
+    for url in urls:
+        read_url(url)
+    times = small.get("times", _TIMES[0])
+    if times not in _TIMES:
+        raise SourceError(f"{RSS}: unknown times {times!r}; expected one of: {', '.join(_TIMES)}")
+    interval_s = parse_duration_us(small.get("mininterval", _INTERVAL)) / 1e6
+    if interval_s < _SHORTEST_S:
+        raise SourceError(f"{RSS}: minInterval is at least {_SHORTEST_S} s, not {interval_s:g} s")
+    return FeedOptions(
+        urls,
+        read_required(RSS, small, "spool", "spool = 'sqlite:///spool.db'"),
+        small.get("name", "rss"),
+        interval_s,
+        times,
+        small.get("useragent", _AGENT),
+        read_integer(small, "maxRecordsPerTrigger"),
+        read_integer(small, "maxBytes") or _MAX_BYTES,
+        (read_integer(small, "timeoutMs") or _TIMEOUT_MS) / 1000,
+    )
+
+
+class FeedCollector:
+    """Polls the feeds that are due; one that fails delays only itself."""
+
+    def __init__(
+        self, options: FeedOptions, spool: Spool, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._options, self._spool, self._clock = options, spool, clock
+
+    def collect(self) -> None:
+        """Ask the feeds that are due, and keep their new entries."""
+        states: dict[str, Form] = json.loads(self._spool.state() or "{}")
+        for url in self._options.urls:
+            state, now_s = states.get(url, {}), self._clock()
+            if now_s < state.get("next_s", 0):
+                continue
+            try:
+                entries, state = self._poll(url, state, now_s)
+            except SourceError as error:
+                _LOG.warning("%s: %s: %s; it is asked again later", RSS, url, error)
+                entries, state = [], {**state, "next_s": now_s + self._options.interval_s}
+            states[url] = state
+            self._spool.append(entries, int(now_s), json.dumps(states))
+        self._spool.forget_marks(int(self._clock()) - _REMEMBERED_S)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection between polls."""
+
+    def _poll(self, url: str, state: Form, now_s: float) -> tuple[list[SpoolEntry], Form]:
+        """Return the entries of a feed, new or not, and its state after this."""
+        options = self._options
+        names = {"etag": "If-None-Match", "modified": "If-Modified-Since"}
+        conditions = {header: state[name] for name, header in names.items() if state.get(name)}
+        headers = {"User-Agent": options.agent, **conditions}
+        answer = fetch(url, headers, options.max_bytes, options.timeout_s)
+        wait_s = max(options.interval_s, min(_LONGEST_S, retry_after_s(answer, now_s)))
+        if answer.status == 304:
+            return [], {**state, "next_s": now_s + wait_s}
+        if answer.status != 200:
+            _LOG.warning(
+                "%s: %s answers %d; it is asked again in %g s", RSS, url, answer.status, wait_s
+            )
+            return [], {**state, "next_s": now_s + wait_s}
+        entries = list(read_feed(answer.body, url, now_s, options.times))
+        return entries, {
+            "etag": answer.headers.get("etag"),
+            "modified": answer.headers.get("last-modified"),
+            "next_s": now_s + wait_s,
+        }
+
+
+def retry_after_s(answer: Fetched, now_s: float) -> float:
+    """Return for how long a feed asks not to be polled, 0 if it does not.
+
+    >>> retry_after_s(Fetched(503, {"retry-after": "120"}, b""), 0.0)
+    120.0
+    """
+    text = answer.headers.get("retry-after", "")
+    if text.isdecimal():
+        return float(text[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def read_feed(body: bytes, url: str, now_s: float, times: str = _TIMES[0]) -> Iterator[SpoolEntry]:
+    """Yield the entries of a feed, oldest first; refuse what is no feed, or declares entities."""
+    if b"<!ENTITY" in body.upper():
+        raise SourceError("it declares entities, which no feed needs")
+    try:
+        feed = feedparser.parse(body, response_headers={"content-location": url})
+    except Exception as error:  # noqa: BLE001 - a document may cause anything
+        raise SourceError(f"it cannot be read: {type(error).__name__}") from None
+    if not feed.get("version") and not feed.entries:
+        raise SourceError("it is neither RSS nor Atom")
+    now = datetime.fromtimestamp(now_s, UTC)
+    listed = [(_time_s(entry), entry) for entry in reversed(feed.entries[:_ENTRIES])]
+    listed.sort(key=lambda pair: now_s if pair[0] is None else pair[0])
+    title = str(feed.feed.get("title", "") or url)
+    for at_s, entry in listed:
+        known_by = str(entry.get("id") or entry.get("link") or "") or _digest(entry)
+        form = _event(entry, title, url, known_by)
+        published = now if at_s is None else datetime.fromtimestamp(at_s, UTC)
+        form["published_at"] = (published if times == "published" else now).isoformat()
+        if at_s is not None:
+            form["content"]["published"] = published.isoformat()
+        text = message_text(url, json.dumps(form).encode(), now)
+        yield SpoolEntry(_digest([url, known_by]), "", text, may_repeat=True)
+
+
+def _event(entry: Any, feed: str, url: str, known_by: str) -> Form:
+    link, title = str(entry.get("link", "")), plain_text(str(entry.get("title", "")))
+    name = known_by if known_by.startswith(_GLOBAL) else f"{url}#{known_by}"
+    tags = sorted({str(tag.get("term")) for tag in entry.get("tags", ()) if tag.get("term")})
+    attributes = {
+        "title": title,
+        "link": link,
+        "feed": feed,
+        "author": str(entry.get("author", "")),
+        "category": tags,
+    }
+    summary = plain_text(str(entry.get("summary", "")))[:_SUMMARY]
+    content = {"title": title, "link": link, "summary": summary}
+    return {
+        # Stores have a limit for ids, and some feeds have whole texts there.
+        "id": name if len(name.encode()) <= 500 else f"{name[:100]}#{_digest(name)}",
+        "attributes": {key: value for key, value in attributes.items() if value},
+        "content": {key: value for key, value in content.items() if value},
+    }
+
+
+def _time_s(entry: Any) -> int | None:
+    parsed = entry.get("published_parsed") or entry.get("updated_parsed")
+    try:
+        seconds = None if parsed is None else calendar.timegm(parsed)
+        return None if seconds is None or not 0 <= seconds < 2**32 else seconds
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()
+
+
+class TextOnly(HTMLParser):
+    """Collects the text of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def plain_text(html: str) -> str:
+    """Return the text of HTML in one line.
+
+    >>> plain_text("<p>Two <b>films</b>  &amp; a play</p>")
+    'Two films & a play'
+    """
+    parser = TextOnly()
+    parser.feed(html)
+    parser.close()
+    text = " ".join("".join(parser.parts).split())
+    return text.encode(errors="replace").decode()
