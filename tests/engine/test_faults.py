@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tidings import (
     Subscription,
     TidingsError,
 )
+from tidings.diversify import EventHashes
 from tidings.engine.engine import RECORDS
 from tidings.engine.intake import Latest
 
@@ -310,3 +311,62 @@ def test_the_latest_are_a_sequence() -> None:
     assert (latest[0], latest[1:], len(latest)) == (2, [3, 4], 3)
     assert latest != "234"
     assert repr(latest) == "[2, 3, 4]"
+
+
+def poisoned(add_many: Any) -> Any:
+    """Return a way to hash events that fails for some of them."""
+
+    def failing(hashes: EventHashes, events: Sequence[Event]) -> list[int]:
+        if bad := [each.id for each in events if each.id in ("e3", "e11")]:
+            raise Broken(bad[0])
+        added: list[int] = add_many(hashes, events)
+        return added
+
+    return failing
+
+
+def diverse_engine(*, ruled: bool = False) -> Engine:
+    """Return an engine whose second cohort compares events, and the first does not."""
+    engine = Engine(index="access", feeds="table")
+    rules = [{"name": "quota", "n": 9, "per": "day"}] if ruled else []
+    engine.subscribe(Subscriber("ann", Policy(k=3, window=Sliding(5), rules=rules)))
+    engine.subscribe(Subscriber("bob", Policy(k=3, window=Sliding(5), diversify="divrank")))
+    for name in ("ann", "bob"):
+        engine.add(Subscription(f"s-{name}", name, "x >= 0"))
+    return engine
+
+
+@pytest.mark.parametrize("ruled", [False, True])
+def test_only_the_events_that_make_a_stage_fail_are_dead_letters(
+    monkeypatch: pytest.MonkeyPatch, ruled: bool
+) -> None:
+    """A run of many events goes on without them, as if they had never been published."""
+    engine, twin = diverse_engine(ruled=ruled), diverse_engine(ruled=ruled)
+    stream = [event(n) for n in range(20)]
+    expected = twin.publish_many([each for each in stream if each.id not in ("e3", "e11")])
+    with monkeypatch.context() as patch:
+        patch.setattr(EventHashes, "add_many", poisoned(EventHashes.add_many))
+        delivered = engine.publish_many(stream)
+    assert delivered == expected
+    assert [each.reason for each in engine.dead_letters] == [
+        f"event {name}: the stages failed: Broken: {name}" for name in ("e3", "e11")
+    ]
+    later = [event(n) for n in range(20, 30)]
+    assert engine.publish_many(later) == twin.publish_many(later)
+    assert engine.explain("bob", "e12") == twin.explain("bob", "e12")
+
+
+def test_a_failure_after_windows_have_changed_refuses_what_was_offered_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = diverse_engine()
+
+    def fail(*_: object) -> None:
+        raise Broken("windows")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._stages.feeds, "offer_prepared", fail)
+        assert engine.publish_many([event(n) for n in range(4)]) == []
+    reason = "event e0, e1, e2, e3: the stages failed: Broken: windows"
+    assert [each.reason for each in engine.dead_letters] == [reason] * 4
+    assert ids(engine.publish(event(9))) == ["e9", "e9"]

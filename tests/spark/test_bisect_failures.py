@@ -20,13 +20,14 @@ from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.mapped_matcher import build_base, ranked_by_index
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.bisection import Culprit, Finished
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import PublicationTime
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
-from tidings.spark.bisect_failures import FATAL, Culprit, Finished, bisect
+from tidings.spark.bisect_failures import FATAL, bisect
 from tidings.spark.match_stage.bucketize import match_by_bucket
 from tidings.spark.match_stage.matcher_source import PickledSource
 from tidings.spark.match_stage.results import TargetStage, match_batches

@@ -40,6 +40,10 @@ class DuePage:
     def __len__(self) -> int:
         return len(self.turns)
 
+    def from_turn(self, first: int) -> "DuePage":
+        """Return the page of a part of a run that starts with a turn."""
+        return DuePage(self.deliveries, self.turns + first) if first else self
+
     def by_turn_and_subscriber(self) -> "DuePage":
         """Return the deliveries ordered by turn, and within a turn by subscriber."""
         deliveries = self.deliveries

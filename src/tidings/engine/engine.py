@@ -30,7 +30,7 @@ from tidings.engine.explain import (
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
-from tidings.engine.stages import StageFailure, Stages, Step, StepRun
+from tidings.engine.stages import Stages, Step, StepRun
 from tidings.engine.standing import Recollection
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
@@ -460,19 +460,26 @@ class Engine:
     def _offer(self, run: StepRun) -> None:
         if not run.events:
             return
+        done = 0
         try:
             for event, now in zip(run.events, run.moments, strict=True):
                 self._memory.note(event, now)
-            self._deliver(self._stages.offer(run))
-        except StageFailure as error:
-            for event in run.events:
-                self._memory.forget(event.id)
-                self._intake.fail(event, error)
-        except BaseException as error:
-            for event in run.events:
-                interrupted = f"event {event.id}: interrupted by {error!r}"
+            for places, due, error in self._stages.offer(run):
+                done = places.stop
+                self._deliver(due)
+                if error is not None:
+                    self._fail(run.events[places.start : places.stop], error)
+        except BaseException as interrupt:
+            for event in run.events[done:]:
+                interrupted = f"event {event.id}: interrupted by {interrupt!r}"
                 self._intake.fail(event, TidingsError(interrupted))
             raise
+
+    def _fail(self, events: Sequence[Event], error: TidingsError) -> None:
+        """Refuse events that no feed has accepted."""
+        for event in events:
+            self._memory.forget(event.id)
+            self._intake.fail(event, error)
 
     def _deliver(self, page: DuePage) -> None:
         if not len(page):

@@ -20,11 +20,13 @@ from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, clipped, described
 from tidings.feed import Feeds
 from tidings.feed.columnar.delivery_table import DeliveryColumns
-from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.feeds import PreparedOffers, TableFeeds
 from tidings.feed.columnar.kernels.layout import ORDER
 from tidings.feed.policy_key import same_feed
 from tidings.index.access import Access
-from tidings.model.records import Delivery, Event, Subscription
+from tidings.model.bisection import Culprit, bisect
+from tidings.model.dead_letter import Failure, try_call
+from tidings.model.records import Event, Subscription
 from tidings.policy import DEFAULT_POLICY, PAUSED, Policy, Subscriber
 from tidings.rank.bulk import BulkRanker
 from tidings.rank.matcher import Matcher, Refusal
@@ -55,9 +57,30 @@ class StepRun(NamedTuple):
     matches: Matches | None
     now: Moment
 
+    def of_events(self, places: range) -> "StepRun":
+        """Return the same run with only some consecutive events."""
+        first, stop = places.start, places.stop
+        matches = self.matches and self.matches.of_events(first, stop)
+        return self._replace(
+            events=self.events[first:stop], moments=self.moments[first:stop], matches=matches
+        )
 
-class StageFailure(TidingsError):
-    """An event that made a stage fail in an unforeseen way."""
+
+class StageFailure(NamedTuple):
+    """The reason why a stage failed, in an unforeseen way, after windows had changed."""
+
+    reason: str
+
+
+class OfferedEvents(NamedTuple):
+    """Some events of a run, by their places, and what they deliver at once.
+
+    If a stage failed for them in an unforeseen way, there is an error instead.
+    """
+
+    places: range
+    due: DuePage
+    error: TidingsError | None = None
 
 
 class Handoff(Protocol):
@@ -69,8 +92,11 @@ class Handoff(Protocol):
     def quiet_until(self, start: Moment) -> Moment:
         """Return the moment up to which no step is due but for the events that are offered."""
 
-    def offer(self, run: StepRun) -> DuePage:
-        """Offer events with their matches to the feeds; return what they deliver at once."""
+    def offer(self, run: StepRun) -> DuePage | StageFailure:
+        """Offer events with their matches to the feeds; return what they deliver at once.
+
+        An error is raised while no window has changed, and returned afterwards.
+        """
 
     def forget(self, subscriber: str) -> None:
         """Forget a subscriber that is about to be removed."""
@@ -224,15 +250,22 @@ class Stages:
                 return place + 1
         return len(steps)
 
-    def offer(self, run: StepRun) -> DuePage:
-        """Offer the matched events of a run; raise a StageFailure if a stage fails."""
-        try:
-            return self._handoff.offer(run)
-        except Exception as error:
-            ids = ", ".join(event.id for event in run.events[:NAMED])
-            raise StageFailure(
-                clipped(f"event {ids}: the stages failed: {described(error)}")
-            ) from error
+    def offer(self, run: StepRun) -> Iterator[OfferedEvents]:
+        """Offer the matched events of a run; if a stage fails, only those that make it fail do."""
+
+        def offer(places: Sequence[int]) -> DuePage | StageFailure:
+            return self._handoff.offer(run.of_events(_range(places)))
+
+        for part in bisect(offer, range(len(run.events))):
+            if isinstance(part, Culprit):
+                places = range(part.item, part.item + 1)
+                yield OfferedEvents(places, DuePage.of([]), _failure(run, places, part.reason))
+                continue
+            places, due = _range(part.items), part.result
+            if isinstance(due, StageFailure):
+                yield OfferedEvents(places, DuePage.of([]), _failure(run, places, due.reason))
+            else:
+                yield OfferedEvents(places, due.from_turn(places.start))
 
     def advance(self, now: Moment, turn: int) -> DuePage:
         """Advance the feeds to a moment; return the deliveries that are due, with a turn."""
@@ -280,6 +313,18 @@ class Stages:
         return ObjectHandoff(self.matcher, self.feeds, self.quality)
 
 
+def _range(places: Sequence[int]) -> range:
+    """Return consecutive places as a range, which they are."""
+    assert isinstance(places, range)
+    return places
+
+
+def _failure(run: StepRun, places: range, reason: str) -> TidingsError:
+    """Return the error of events for which a stage failed in an unforeseen way."""
+    ids = ", ".join(run.events[place].id for place in places[:NAMED])
+    return TidingsError(clipped(f"event {ids}: the stages failed: {reason}"))
+
+
 class ObjectHandoff:
     """Passes each match as an object."""
 
@@ -295,12 +340,10 @@ class ObjectHandoff:
 
     def offer(self, run: StepRun) -> DuePage:
         """Match one event and offer it."""
-        deliveries = list[Delivery]()
-        for event, now in zip(run.events, run.moments, strict=True):
-            matches = self._matcher.matches(event)
-            self._quality.matched(matches)
-            deliveries += self._feeds.offer_many([(match, now) for match in matches])
-        return DuePage.of(deliveries)
+        [event], [now] = run.events, run.moments
+        matches = self._matcher.matches(event)
+        self._quality.matched(matches)
+        return DuePage.of(self._feeds.offer_many([(match, now) for match in matches]))
 
     def forget(self, subscriber: str) -> None:
         """Do nothing: no subscriber is remembered here."""
@@ -357,7 +400,7 @@ class ArrayHandoff:
         """Return the moment up to which nothing is due in the feeds."""
         return self._feeds.quiet_until(start)
 
-    def offer(self, run: StepRun) -> DuePage:
+    def offer(self, run: StepRun) -> DuePage | StageFailure:
         """Offer events with their matches; match one if that failed together with others."""
         matches = self.match(run.events) if run.matches is None else run.matches
         if not len(matches.ranks):
@@ -370,8 +413,13 @@ class ArrayHandoff:
         for place in np.flatnonzero(np.diff(matches.starts)).tolist():
             slots[place] = self._feeds.slot(run.events[place])
         sequences = np.array([now.sequence for now in run.moments], np.int64)
+        prepared = self._feeds.prepare(matches, slots, sequences)
         self._quality.matched_rows(matches.ranks)
-        batch = self._feeds.offer_matches(matches, slots, sequences)
+        due = try_call(self._offer_prepared, matches, prepared)
+        return StageFailure(due.reason) if isinstance(due, Failure) else due
+
+    def _offer_prepared(self, matches: Matches, prepared: PreparedOffers) -> DuePage:
+        batch = self._feeds.offer_prepared(prepared)
         turns = matches.events[batch.columns[:, ORDER]]
         return DuePage.of_batch(batch, turns, self._feeds.tables).by_turn_and_subscriber()
 

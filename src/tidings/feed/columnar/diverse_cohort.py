@@ -213,10 +213,13 @@ class DiverseCohort:
         release_diverse_row(self.buffer, row)
         self.head[row], self._without_features[row] = EMPTY_ROW, False
 
+    def prepare(self, rows: Int32s, slots: Int32s) -> None:
+        """Compute the features of events that are offered next to some rows."""
+        self._add_missing_features(rows)
+        self.features.add(self.events, slots)
+
     def offer(self, offers: Offers) -> CohortOutput:
-        """Offer matches."""
-        self._add_missing_features(offers.row)
-        self.features.add(self.events, offers.slot)
+        """Offer matches whose events are prepared."""
         kernel = KERNELS[self.codes.window]
         self._period_ends = ends_for(self.calendar, self.events.us[offers.slot])
         output = run_kernel(

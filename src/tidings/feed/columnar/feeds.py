@@ -6,7 +6,7 @@ A batch of matches costs as much as its matches: the windows of other subscriber
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,14 @@ from tidings.window import Moment
 
 CohortRows = tuple[int, Int64s | slice]
 """The number of a cohort, and the rows of a batch that are for it: some of them, or all."""
+
+
+class PreparedOffers(NamedTuple):
+    """Matches that can be offered: the rows of each cohort, and handles of what matched."""
+
+    groups: Sequence[CohortRows]
+    rows: OfferRows
+    handles: Int32s
 
 
 class TableFeeds:
@@ -216,7 +224,7 @@ class TableFeeds:
             return []
         matched = [[self.subscription(name) for name in match.matched] for match, _ in offers]
         rows = read_offers(offers, self.number, self.slot)
-        groups = self._checked_groups(rows.subscribers, rows.slots)
+        groups = self._checked_groups(rows)
         handles = self._handles(*runs_of(matched))
         batch = self._offer_groups(groups, rows, handles)
         return batch.objects() if len(batch) else []
@@ -229,18 +237,37 @@ class TableFeeds:
         Subscribers and subscriptions are numbers of these feeds. `event_slots` and
         `event_sequences` have one value per event: its slot, and the publications so far.
         """
+        return self.offer_prepared(self.prepare(matches, event_slots, event_sequences))
+
+    def prepare(
+        self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
+    ) -> PreparedOffers:
+        """Prepare matches that are offered next, as `offer_matches` does; no window changes.
+
+        What may fail for an event fails here.
+        """
         sizes = matches.starts[1:] - matches.starts[:-1]
         slots, sequences = event_slots.repeat(sizes), event_sequences.repeat(sizes)
-        groups = self._checked_groups(matches.subscribers, slots)
-        handles = self._handles(matches.matched_starts, matches.matched)
         rows = OfferRows(matches.subscribers, slots, matches.ranks, sequences)
-        return self._offer_groups(groups, rows, handles)
+        groups = self._checked_groups(rows)
+        handles = self._handles(matches.matched_starts, matches.matched)
+        return PreparedOffers(groups, rows, handles)
 
-    def _checked_groups(self, subscribers: Int32s, slots: Int32s) -> list[CohortRows]:
-        """Return the rows of each cohort; refuse events without a number where it is needed."""
-        groups = list(self._by_cohort(subscribers))
-        for cohort, indexes in groups:
-            self._check_numbered(self.cohorts[cohort], slots[indexes])
+    def offer_prepared(self, prepared: PreparedOffers) -> DeliveryBatch:
+        """Offer prepared matches."""
+        return self._offer_groups(*prepared)
+
+    def _checked_groups(self, rows: OfferRows) -> list[CohortRows]:
+        """Return the rows of each cohort, whose events have all that it needs.
+
+        Events without a number are refused where it is needed.
+        """
+        groups = list(self._by_cohort(rows.subscribers))
+        for number, indexes in groups:
+            cohort, slots = self.cohorts[number], rows.slots[indexes]
+            self._check_numbered(cohort, slots)
+            if isinstance(cohort, DiverseCohort):
+                cohort.prepare(self.tables.subscribers.row[rows.subscribers[indexes]], slots)
         return groups
 
     def _handles(self, starts: Int64s, members: Int32s) -> Int32s:

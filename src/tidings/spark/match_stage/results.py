@@ -12,10 +12,11 @@ import pyarrow as pa
 from tidings.formats.arrow import MATCHES, ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.string_table import OverlaidStrings
+from tidings.model.bisection import Culprit, Finished
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 from tidings.score import Scorer
-from tidings.spark.bisect_failures import Culprit, Finished, bisect
+from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.match_stage.stage import BatchSizer, by_part
 

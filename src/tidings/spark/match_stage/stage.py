@@ -22,10 +22,11 @@ from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
+from tidings.model.bisection import Culprit
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
-from tidings.spark.bisect_failures import Culprit, bisect
+from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.bucketize import MatchesByBucket, UnrankedMatch, match_by_bucket
 from tidings.spark.match_stage.event_watch import EventWatch, Sight
 from tidings.spark.match_stage.match_batch import MatchBatch

@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from tidings.feed.policy_key import unregistered
 from tidings.index_files.manifest import RefusedRecord
+from tidings.model.bisection import Culprit
 from tidings.model.dead_letter import Failure
 from tidings.policy import Subscriber
 from tidings.rank.matches import Matches
-from tidings.spark.bisect_failures import Culprit, attempt, bisect
+from tidings.spark.bisect_failures import attempt, bisect
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.state_stage import outcomes
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
