@@ -1,12 +1,16 @@
-"""Which subscriptions match most of what was published lately, and which nothing at all.
+"""Which subscriptions match most of what was published lately, are slow, or match nothing.
 
-A broad condition costs the most time and says the least; one that never matches may be mistyped.
+A broad condition says the least; one that never matches may be mistyped. The time of a condition is
+measured: that of an index which holds it alone, beyond that of an index without it.
 """
 
 from collections.abc import Iterable, Sequence
 from heapq import nlargest, nsmallest
+from time import thread_time
 from typing import Any, Final, NamedTuple
 
+from tidings.index.access import Access
+from tidings.model.conditions.predicate import FOLDED, NEGATIONS
 from tidings.model.diagnosis import diagnose
 from tidings.model.profile import Profile
 from tidings.model.records import Event, Subscription
@@ -20,6 +24,16 @@ _MATCHES: Final = 2_000_000
 """Publications times subscriptions that are looked at, about."""
 _AT_ONCE: Final = 50
 """Publications for which the engine is held."""
+_TIMED_EVENTS: Final = 200
+_TIMED: Final = 16
+"""Conditions of each kind that are timed: about 1 ms each."""
+_ROUNDS: Final = 3
+"""The shortest of so many times counts."""
+_SCANNED: Final = 2_000
+"""Subscriptions among which costly ones are looked for."""
+_COSTLY: Final = frozenset({"!=", "suffix", "substring", *FOLDED, *NEGATIONS})
+"""Operators that an index cannot look up by a value or by its beginning."""
+_NOTHING: Final = Subscription("nothing", "nobody", where="true")
 
 
 class MatchCounts(NamedTuple):
@@ -44,7 +58,7 @@ def count_matches(tenant: Tenant) -> MatchCounts:
 
 
 def report_conditions(tenant: Tenant, limit: int) -> dict[str, Any]:
-    """Return the broadest subscriptions, and some of those that match nothing, with a hint."""
+    """Return the broadest and slowest subscriptions, and some that match nothing, with a hint."""
     events, counts = count_matches(tenant)
     matching = [name for name, times in counts.items() if times]
     silent = [name for name, times in counts.items() if not times] if events else []
@@ -56,11 +70,53 @@ def report_conditions(tenant: Tenant, limit: int) -> dict[str, Any]:
         "publications": len(events),
         "subscriptions": len(counts),
         "broad": [_row(each, matches=counts[each.id]) for each in _found(tenant, broadest)],
+        "slow": _slowest(tenant, events, counts, limit),
         "unmatched": {
             "count": len(silent),
             "items": [_row(each, hint=_hint(each, profile)) for each in unmatched],
         },
     }
+
+
+def _slowest(
+    tenant: Tenant, events: Sequence[Event], counts: dict[str, int], limit: int
+) -> list[dict[str, Any]]:
+    """Return the slowest conditions of those that may be: broad ones, and those that scan texts."""
+    broadest = nlargest(_TIMED, counts, key=lambda name: (counts[name], name))
+    page = tenant.store.catalogue.page(SUBSCRIPTION, limit=_SCANNED)
+    records = [each.record for each in page if isinstance(each.record, Subscription)]
+    costly = nlargest(_TIMED, filter(_scans, records), key=_scans)
+    timed = {each.id: each for each in (*_found(tenant, broadest), *costly)}
+    costs = measure_costs([*timed.values()], events[:_TIMED_EVENTS])
+    slowest = nlargest(limit, costs, key=lambda name: (costs[name], name))
+    return [_row(timed[name], microseconds=round(costs[name], 3)) for name in slowest]
+
+
+def _scans(subscription: Subscription) -> int:
+    parts = (part for conjunction in subscription.conjunctions for part in conjunction)
+    return sum(part.operator in _COSTLY for part in parts)
+
+
+def measure_costs(
+    subscriptions: Sequence[Subscription], events: Sequence[Event]
+) -> dict[str, float]:
+    """Return the processor time of each condition for one publication, in microseconds."""
+    if not events:
+        return {}
+    least = _matching_s(_NOTHING, events)
+    return {
+        each.id: max(0.0, _matching_s(each, events) - least) / len(events) * 1e6
+        for each in subscriptions
+    }
+
+
+def _matching_s(subscription: Subscription, events: Sequence[Event]) -> float:
+    index, times = Access([subscription]), list[float]()
+    for _ in range(_ROUNDS):
+        began = thread_time()
+        index.matching_many(events)
+        times.append(thread_time() - began)
+    return min(times)
 
 
 def _found(tenant: Tenant, names: Iterable[str]) -> list[Subscription]:

@@ -466,10 +466,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
         },
     ),
     "conditions": _form(
-        "publications subscriptions broad unmatched",
+        "publications subscriptions broad slow unmatched",
         publications=_COUNT,
         subscriptions=_COUNT,
         broad=_list(_ref("condition_figures")),
+        slow=_list(_ref("condition_figures")),
         unmatched=_form("count items", count=_COUNT, items=_list(_ref("condition_figures"))),
     ),
     "condition_figures": _form(
@@ -479,6 +480,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
         where=_TEXT,
         any={"type": "array"},
         matches=_COUNT,
+        microseconds={
+            "description": "The processor time of the condition for one publication, by itself.",
+            **_SCORE,
+        },
         hint=_maybe(_TEXT),
     ),
     "letters": _form("items next", items=_list(_ref("letter")), next=_maybe(_COUNT)),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import httpx2
 import pytest
 from playwright.sync_api import Page, expect
+from tests.service.page.accessibility import findings
 from tests.service.page.conftest import Visit
 from tests.service.running import client_of, pipeline_at, server_at
 
@@ -171,3 +172,28 @@ def test_preferences_by_numbers(ada: Page, site: Site) -> None:
     assert all("prefrank" not in form for form in forms)
     pairs = site.admin.get("/v1/subscribers/ada").json()["prefers"]
     assert sorted(pairs) == [["s2", "s1"], ["s3", "s1"]]
+
+
+def test_weighted_predicates_are_added_changed_and_removed(ada: Page, site: Site) -> None:
+    site.admin.put("/v1/subscribers/ada", json={"policy": {"k": 2, "scorer": "relaxed"}})
+    ada.reload()
+    ada.get_by_role("link", name="New weighted interest").click()
+    ada.get_by_label("Name").fill("mix")
+    ada.get_by_label("Predicate", exact=True).fill("genre = 'comedy'")
+    ada.get_by_role("button", name="Add a predicate").click()
+    ada.get_by_label("Predicate", exact=True).nth(1).fill("year >")
+    expect(ada.locator(".predicates .notice")).to_have_count(2)
+    expect(ada.locator(".predicates .notice").nth(1)).to_be_visible()
+    ada.get_by_label("Predicate", exact=True).nth(1).fill("year > 2001")
+    expect(ada.locator(".predicates .notice").nth(1)).to_be_hidden()
+    ada.get_by_label("Weight of year > 2001").fill("0.4")
+    ada.get_by_role("button", name="Add interest").click()
+    expect(ada.locator("[data-name='ada:mix']")).to_be_visible()
+    saved = "/v1/subscriptions/ada:mix"
+    assert site.admin.get(saved).json()["any"] == [["genre = 'comedy'", 1], ["year > 2001", 0.4]]
+    ada.get_by_role("button", name="Remove the predicate").first.click()
+    ada.get_by_label("Predicate", exact=True).fill("genre = 'horror'")
+    ada.get_by_role("button", name="Save", exact=True).click()
+    expect(ada.locator("[data-name='ada:mix'] .where")).to_have_text("genre = 'horror' (0.4)")
+    assert site.admin.get(saved).json()["any"] == [["genre = 'horror'", 0.4]]
+    assert findings(ada) == []

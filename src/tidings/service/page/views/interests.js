@@ -4,6 +4,7 @@ import { path } from "../api.js";
 import { conditionEditor } from "../condition-editor.js";
 import { h, put } from "../dom.js";
 import { counted, rank } from "../format.js";
+import { predicateEditor } from "../predicate-editor.js";
 import { joined, levelsOf, moved, pairsOf, prefrankOf } from "../preferences.js";
 
 export default {
@@ -31,7 +32,13 @@ export default {
         "div.row.spread",
         {},
         h("h1", {}, "My interests"),
-        h("a.button.primary", { href: context.link("interests", { new: "1" }) }, "New interest"),
+        h(
+          "div.row",
+          {},
+          isWeighted(person) &&
+            h("a.button", { href: context.link("interests", { new: "1", weighted: "1" }) }, "New weighted interest"),
+          h("a.button.primary", { href: context.link("interests", { new: "1" }) }, "New interest"),
+        ),
       ),
       h(
         "div.interests",
@@ -53,8 +60,7 @@ function interestList(context, person, items, edited) {
       h("p.muted", {}, "An interest is a condition: what fits it may come to your feed."),
     );
   }
-  const scorer = person.policy?.scorer?.name ?? "preference";
-  if (["relaxed", "graph"].includes(scorer)) {
+  if (isWeighted(person)) {
     return h(
       "div.stack",
       {},
@@ -66,7 +72,18 @@ function interestList(context, person, items, edited) {
       ),
     );
   }
-  return preferences(context, person, items, edited, scorer === "exact" ? "score" : "prefrank");
+  return preferences(context, person, items, edited, scorerOf(person) === "exact" ? "score" : "prefrank");
+}
+
+/** Return the name of a person's scorer: a part of a policy is a form, or its bare name. */
+function scorerOf(person) {
+  const scorer = person.policy?.scorer ?? "preference";
+  return scorer.name ?? scorer;
+}
+
+/** Return whether ranks come from the weights of predicates. */
+function isWeighted(person) {
+  return ["relaxed", "graph"].includes(scorerOf(person));
 }
 
 function preferences(context, person, items, edited, field) {
@@ -346,21 +363,12 @@ function editor(context, item, items) {
   });
   const problem = h("p.notice.bad", { role: "alert", hidden: true });
   const saveButton = h("button.button.primary", {}, isNew ? "Add interest" : "Save");
-  const condition = item?.any
+  const predicates = item?.any || (isNew && params.weighted) ? predicateEditor(context, item?.any ?? []) : null;
+  const condition = predicates
     ? null
     : conditionEditor(context, params.draft ?? item?.where ?? "", (text) =>
         context.remember({ draft: text === (item?.where ?? "") ? null : text }),
       );
-  const weights = item?.any?.map(([where, weight]) => [
-    where,
-    h("input", {
-      type: "number",
-      min: 0,
-      step: "any",
-      value: String(weight),
-      "aria-label": `Weight of ${where}`,
-    }),
-  ]);
 
   async function save(event) {
     event.preventDefault();
@@ -370,7 +378,7 @@ function editor(context, item, items) {
     const { where, any, ...rest } = item ?? { subscriber };
     const form = condition
       ? { ...rest, where: condition.text() }
-      : { ...rest, any: weights.map(([text, input]) => [text, Number(input.value)]) };
+      : { ...rest, any: predicates.value() };
     saveButton.disabled = true;
     try {
       await api.call("PUT", path`/v1/subscriptions/${id}`, {
@@ -422,13 +430,7 @@ function editor(context, item, items) {
         h("label.field", { for: "name" }, "Name"),
         h("div.row", {}, prefix && h("span.muted", {}, prefix), name),
       ),
-    condition
-      ? condition.element
-      : h(
-          "ul.stack.tight",
-          {},
-          weights.map(([where, input]) => h("li.row", {}, h("code.grow", {}, where), input)),
-        ),
+    (condition ?? predicates).element,
     problem,
     h("div.row", {}, saveButton, !isNew && removal),
   );

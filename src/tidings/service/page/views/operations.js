@@ -42,7 +42,7 @@ class Operations {
     this.element = h("section.stack", {},
       h("h1", {}, "Operations"), this.state, this.figures, this.plots, this.aside,
       section("Letters", "What could not be delivered is kept here, with the reason, and can be published again.", this.letters),
-      section("Conditions", "A broad condition costs the most and says the least; one that never matches may be mistyped.", this.conditions));
+      section("Conditions", "A broad condition says the least; a slow one delays every publication; one that never matches may be mistyped.", this.conditions));
   }
 
   async refresh() {
@@ -163,17 +163,22 @@ class Operations {
 
   async readConditions() {
     const { api, signal } = this.context;
-    const { publications, broad, unmatched } = await api.get("/v1/operations/conditions", { limit: 8 }, signal);
+    const { publications, broad, slow, unmatched } = await api.get("/v1/operations/conditions", { limit: 8 }, signal);
     if (publications === 0) {
       put(this.conditions, h("p.muted", {}, "Nothing was published yet."));
       return;
     }
     const share = ({ matches }) => matches / publications;
+    const most = Math.max(...slow.map(({ microseconds }) => microseconds), 1e-9);
     put(this.conditions,
       h("div.card.stack.tight", {}, h("h3", {}, "The broadest"),
         h("ol", {}, broad.map((item) => condition(item,
           h("span.bar", { style: { "--share": share(item) }, "aria-hidden": "true" }),
           h("span.figure.small", {}, percent(share(item))))))),
+      h("div.card.stack.tight", {}, h("h3", {}, "The slowest"),
+        h("ol", {}, slow.map((item) => condition(item,
+          h("span.bar", { style: { "--share": item.microseconds / most }, "aria-hidden": "true" }),
+          h("span.figure.small", { title: "Processor time for one publication" }, `${item.microseconds.toFixed(1)} µs`))))),
       h("div.card.stack.tight", {}, h("h3", {}, unmatched.count ? `${counted(unmatched.count, "subscription")} without a match` : "Every subscription has a match"),
         h("ol", {}, unmatched.items.map((item) => condition(item, item.hint && h("span.small.warm-text", {}, item.hint))))),
       h("p.small.muted", {}, `Over the last ${counted(publications, "publication")}.`));
