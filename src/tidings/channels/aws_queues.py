@@ -108,7 +108,6 @@ class SqsTransport:
     queue: str
     account: AwsAccount = AwsAccount()
     rate: float | None = None
-    personal: bool = False
 
     @classmethod
     def read(cls, form: TransportForm) -> "SqsTransport":
@@ -150,7 +149,6 @@ class SnsTransport:
     topic: str
     account: AwsAccount = AwsAccount()
     rate: float | None = None
-    personal: bool = False
 
     @classmethod
     def read(cls, form: TransportForm) -> "SnsTransport":

@@ -83,6 +83,7 @@ class Dispatcher:
         self._store, self._openers, self._clock = store, openers, clock
         self._owner = token_hex(8)
         self._open = dict[str, OpenChannel]()
+        self._of_others = dict[str, Mapping[str, object]]()
         self._tasks = dict[str, asyncio.Task[None]]()
 
     def run(self, stop: Flag, drain_s: float | None = None) -> None:
@@ -130,22 +131,27 @@ class Dispatcher:
                     )
 
     async def _start_due(self, stop: Flag) -> None:
-        due = await asyncio.to_thread(self._store.outbox.due, tuple(self._openers), self._now_us())
-        for channel in due:
+        for channel in await self._due():
             if channel.key not in self._tasks and len(self._tasks) < _AT_ONCE:
                 task = asyncio.create_task(self._serve(channel.key, stop))
                 self._tasks[channel.key] = task
                 task.add_done_callback(lambda _, key=channel.key: self._tasks.pop(key))  # type: ignore[misc]
 
+    async def _due(self) -> list[Channel]:
+        """Return the channels that have something to send, but those that others serve."""
+        kinds = tuple(self._openers)
+        due = await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us())
+        return [each for each in due if self._of_others.get(each.key) != each.settings]
+
     async def _is_drained(self, deadline: float) -> bool:
         """Return whether nothing is left to send, or what is left fails for too long."""
         if self._tasks:
             return False
-        kinds = tuple(self._openers)
-        if await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us()):
+        if await self._due():
             return False
         late = time.monotonic() >= deadline
-        return late or not await asyncio.to_thread(self._store.outbox.failing, kinds)
+        failing = self._store.outbox.failing
+        return late or not await asyncio.to_thread(failing, tuple(self._openers))
 
     async def _serve(self, key: str, stop: Flag) -> None:
         """Send what is due of one channel, until it rests or its turn is over."""
@@ -197,6 +203,7 @@ class Dispatcher:
             await opened.sender.close()
         sender = await asyncio.to_thread(self._openers[channel.kind], channel)
         if sender is None:
+            self._of_others[channel.key] = channel.settings
             return None
         opened = OpenChannel(channel.settings, sender, SendRate(sender.rate))
         self._open[channel.key] = opened

@@ -37,7 +37,6 @@ class JetStreamTransport:
     token: Secret | None = None
     credentials: str | None = None
     rate: float | None = None
-    personal: bool = False
 
     @classmethod
     def read(cls, form: TransportForm) -> "JetStreamTransport":
@@ -180,6 +179,7 @@ class JetStreamConnection:
 async def _connect(transport: JetStreamTransport) -> Any:
     try:
         from nats.aio.client import Client
+        from nats.errors import NoServersError
     except ImportError as error:
         raise needs("nats", error) from None
     options: dict[str, Any] = {
@@ -189,8 +189,11 @@ async def _connect(transport: JetStreamTransport) -> Any:
         "user_credentials": transport.credentials,
     }
 
-    async def ignore(_: Exception) -> None:
-        """Leave errors to the call that meets them; the library would log each."""
+    errors = list[Exception]()
+
+    async def keep(error: Exception) -> None:
+        """Keep an error; the library would log each."""
+        errors[:] = [error]
 
     client = Client()
     try:
@@ -199,10 +202,14 @@ async def _connect(transport: JetStreamTransport) -> Any:
             connect_timeout=_CONNECT_S,
             # Messages in a buffer would be sent after their failure was noted.
             allow_reconnect=False,
-            error_cb=ignore,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=keep,
             **{name: value for name, value in options.items() if value is not None},
         )
-    except BaseException:
+    except BaseException as error:
         await client.close()  # a connection that got no greeting is still open
+        if isinstance(error, NoServersError) and errors:
+            raise errors[0] from None  # why no server was available
         raise
     return client

@@ -32,7 +32,6 @@ class KafkaTransport:
     topic: str
     options: Mapping[str, Secret] = field(default_factory=dict, repr=False, hash=False)
     rate: float | None = None
-    personal: bool = False
 
     @classmethod
     def read(cls, form: TransportForm) -> "KafkaTransport":

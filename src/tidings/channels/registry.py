@@ -12,9 +12,10 @@ from tidings.channels.transport import DeclaredChannel, Transport, TransportForm
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.model import validate
 from tidings.store import Store
+from tidings.store.address import DEFAULT_TENANT, check_tenant
 from tidings.store.channels import NEW, STARTS, Channel, ChannelDraft
 
-COMMON: Final = ("id", "type", "subscriber", "start", "rate")
+COMMON: Final = ("id", "type", "subscriber", "start", "rate", "tenant")
 
 ReadTransport = Callable[[TransportForm], Transport]
 
@@ -47,6 +48,7 @@ def read_channel(form: Mapping[str, Any]) -> DeclaredChannel:
         TYPES[kind].read(table),
         table.optional("subscriber"),
         table.choice("start", STARTS, NEW),
+        check_tenant(form.get("tenant", DEFAULT_TENANT)),
     )
 
 
@@ -68,18 +70,17 @@ def declare(store: Store, declared: Sequence[DeclaredChannel], now_us: int) -> N
     """Enter the channels of a config into a store, unless they are there already."""
     for channel in declared:
         known = store.channels.find(channel.id, kind=channel.kind)
-        if not channel.transport.personal and not known:
+        if not known:
             draft = ChannelDraft(channel.kind, channel.id, channel.subscriber, {}, channel.start)
             store.channels.put(draft, now_us)
 
 
 def openers(declared: Sequence[DeclaredChannel]) -> dict[str, OpenSender]:
-    """Return what opens the senders of the declared channels, and of those sent `via` one."""
+    """Return what opens the senders of the declared channels, by kind."""
     by_name = {(channel.kind, channel.id): channel.transport for channel in declared}
 
     def open_sender(channel: Channel) -> Sender | None:
-        name = channel.settings.get("via", channel.id)
-        transport = by_name.get((channel.kind, str(name)))
+        transport = by_name.get((channel.kind, channel.id))
         return None if transport is None else transport.open(channel)
 
     return {channel.kind: open_sender for channel in declared}

@@ -10,6 +10,7 @@ from tidings.channels.sender import Sender
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.formats.redaction import HIDDEN, is_secret, shown_safely
 from tidings.model import validate
+from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import NEW, Channel
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -39,10 +40,6 @@ class Transport(Protocol):
     def label(self) -> str:
         """Where it sends, in a few words without secrets."""
 
-    @property
-    def personal(self) -> bool:
-        """Whether it serves channels that subscribers have, and none of its own."""
-
     def open(self, channel: Channel) -> Sender:
         """Return the sender of a channel."""
 
@@ -56,6 +53,7 @@ class DeclaredChannel:
     transport: Transport
     subscriber: str | None = None
     start: str = NEW
+    tenant: str = DEFAULT_TENANT
 
 
 class TransportForm:

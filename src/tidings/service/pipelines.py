@@ -11,6 +11,7 @@ from typing import Final
 from tidings.channels import Dispatcher
 from tidings.channels.address_book import declare_entries
 from tidings.channels.person_senders import person_openers
+from tidings.channels.registry import declare, openers
 from tidings.channels.webhook import webhooks
 from tidings.errors import TidingsError
 from tidings.model.values import SECOND_US
@@ -64,11 +65,15 @@ def _run_for_tenants(
 
 
 def _send(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
-    """Send what the webhooks and the channels of people of a tenant are to get."""
+    """Send what webhooks, people and queues are to get of a tenant."""
+    now_us = time.time_ns() * SECOND_US // 10**9
+    queues = [queue for queue in settings.queues if queue.tenant == tenant]
+    declare(store, queues, now_us)
     if tenant == DEFAULT_TENANT:
-        declare_entries(store, settings.entries, time.time_ns() * SECOND_US // 10**9)
+        declare_entries(store, settings.entries, now_us)
     people = person_openers(store, tenant, settings.people)
-    Dispatcher(store, {WEBHOOK: webhooks(settings.rules), **people}).run(stop)
+    senders = {WEBHOOK: webhooks(settings.rules), **people, **openers(queues)}
+    Dispatcher(store, senders).run(stop)
 
 
 def _deliver(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:

@@ -8,6 +8,7 @@ from tidings.channels.card import CardTemplate
 from tidings.channels.person_senders import PersonSettings
 from tidings.channels.reader_links import ReaderLinks
 from tidings.channels.smtp import SmtpSettings
+from tidings.channels.transport import DeclaredChannel
 from tidings.channels.webhook_target import TargetRules
 from tidings.model.limits import Limits
 from tidings.model.values import SECOND_US
@@ -53,6 +54,8 @@ class ServiceSettings:
     """Networks such as 10.0.0.0/8 that webhooks may reach although they are not public."""
     channels: int = 20
     """Channels of one subscriber: addresses of mail and chats."""
+    queues: tuple[DeclaredChannel, ...] = ()
+    """Channels that the config declares: queues that get the deliveries of all subscribers."""
     mail: SmtpSettings | None = None
     """The server that mail goes through; without one, the service sends no mail."""
     template: CardTemplate = field(default_factory=CardTemplate.load)

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from tidings.errors import InvalidForm
 from tidings.formats.json_text import read_json
+from tidings.model.values import format_time
 from tidings.store.protocol import Cell, Database, Row, Session, check_id
 
 NEW: Final = "new"
@@ -83,6 +84,16 @@ class FailedDelivery(NamedTuple):
     attempts: int
     next_us: int | None
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        again = None if self.next_us is None else format_time(self.next_us)
+        return {
+            "number": self.number,
+            "attempts": self.attempts,
+            "next_at": again,
+            "reason": self.reason,
+        }
 
 
 class ChannelSummary(NamedTuple):
@@ -183,6 +194,21 @@ class Channels:
         )
         rows = self._rows(sql, key)
         return Backlog(*map(int, rows[0])) if rows else Backlog(0, 0, 0)
+
+    def describe(self, channel: Channel) -> dict[str, Any]:
+        """Return the JSON form of a channel with its backlog, and without its settings."""
+        return {
+            "id": channel.id,
+            "kind": channel.kind,
+            "subscriber": channel.subscriber,
+            "state": channel.state,
+            "created_at": format_time(channel.created_us),
+            "sent": channel.sent,
+            **self.backlog(channel.key)._asdict(),
+            "failures": channel.failures,
+            "reason": channel.disabled or channel.reason,
+            "next_at": format_time(channel.next_us) if channel.next_us else None,
+        }
 
     def summary(self, kind: str | None = None) -> ChannelSummary:
         """Return the states of all channels, or of a kind, and the messages that wait."""

@@ -13,7 +13,7 @@ from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.store.append_batch import AppendResult, BatchAppend, read_delivery
-from tidings.store.protocol import Database, Row, Session, check_count
+from tidings.store.protocol import FOREVER, Database, Row, Session, check_count
 
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
@@ -192,15 +192,19 @@ def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:
 def _prune(session: Session, before_us: int, forget_us: int | None) -> int:
     """Move keys out of the deliveries, delete old keys, and shorten the lists of batches."""
     session.lock()
+    # What a queue has not sent yet stays. The channels of people and webhooks wait in vain.
+    unsent = "SELECT min(reached) FROM channels WHERE subscriber IS NULL AND disabled IS NULL"
+    sent_by_all = session.rows(unsent)[0][0]
+    upto = FOREVER if sent_by_all is None else int(sent_by_all)
     session.run(
         "INSERT INTO pruned SELECT subscriber, event, delivered_us FROM deliveries "
-        "WHERE delivered_us < ?",
-        before_us,
+        "WHERE delivered_us < ? AND number <= ?",
+        *(before_us, upto),
     )
     dropped = session.run(
-        "DELETE FROM deliveries AS d WHERE delivered_us < ? AND EXISTS "
+        "DELETE FROM deliveries AS d WHERE delivered_us < ? AND number <= ? AND EXISTS "
         "(SELECT 1 FROM pruned AS p WHERE p.subscriber = d.subscriber AND p.event = d.event)",
-        before_us,
+        *(before_us, upto),
     )
     if forget_us is not None:
         session.run("DELETE FROM pruned WHERE delivered_us < ?", forget_us)

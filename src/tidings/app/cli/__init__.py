@@ -2,6 +2,7 @@
 
 from tidings.app.cli import (
     address_commands,
+    channel_commands,
     lab_commands,
     plan_command,
     query_commands,
@@ -15,6 +16,7 @@ from tidings.app.cli.app import app, main
 __all__ = [
     "address_commands",
     "app",
+    "channel_commands",
     "lab_commands",
     "main",
     "plan_command",

@@ -90,6 +90,7 @@ def _run(options: RunOptions, config: Any) -> None:
         print_summary,
     )
     from tidings.app.run.plan import make_plan
+    from tidings.app.run.sending import sending
     from tidings.app.run.summary import RunSummary
     from tidings.app.signals import StopActions
 
@@ -107,9 +108,11 @@ def _run(options: RunOptions, config: Any) -> None:
             reporter.message(str(found), "warning")
 
         try:
-            for batch in _engine(config.engine)(plan, stop, warn):
-                summary.add(batch)
-                reporter.batch(batch_line(batch), batch.to_dict())
+            with sending(config) as channels:
+                for batch in _engine(config.engine)(plan, stop, warn):
+                    summary.add(batch)
+                    reporter.batch(batch_line(batch), batch.to_dict())
+            summary.channels = channels.reports if channels else ()
         except TidingsError as error:
             if options.log != "json":
                 raise

@@ -3,6 +3,7 @@
 from tidings.app.config.pipeline import (
     AVAILABLE_NOW,
     DEFAULT,
+    OUTBOX,
     Config,
     Metrics,
     check_engine,
@@ -15,6 +16,7 @@ __all__ = [
     "AVAILABLE_NOW",
     "DEFAULT",
     "FOLDERS",
+    "OUTBOX",
     "STORE",
     "Address",
     "Config",

@@ -1,8 +1,8 @@
 """A whole config: its tables, their defaults, and the rules that hold between them.
 
 `[source]`, `[subscriptions]` and `[sink]` are required; `[subscribers]`, `[policies.NAME]`,
-`[stream]`, `[spark]`, `[metrics]`, `[limits]` and `engine` are optional. Paths are relative to the
-folder of the file.
+`[stream]`, `[spark]`, `[metrics]`, `[limits]`, `[[channels]]` and `engine` are optional. Paths are
+relative to the folder of the file.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,8 @@ from tidings.app.config.toml import (
     real_path,
     store_address,
 )
+from tidings.channels.registry import read_channels
+from tidings.channels.transport import DeclaredChannel
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
@@ -29,15 +31,26 @@ from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.values import parse_duration_us
 from tidings.policy import DEFAULT_POLICY, Policy
-from tidings.store.address import Address
+from tidings.store.address import Address, read_address
 
 ENGINES: Final = ("spark", "local")
 DEFAULT: Final = "default"
 AVAILABLE_NOW: Final = "available-now"
 OFF: Final = "off"
+OUTBOX: Final = "outbox.db"
+"""In the folder of the sink: deliveries for channels, if the sink is not a store."""
 PRESETS: Final = {"trusted": Limits.trusted(), "public": Limits.public()}
 _STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
-_OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics", "limits")
+_OPTIONAL: Final = (
+    "engine",
+    "subscribers",
+    "policies",
+    "stream",
+    "spark",
+    "metrics",
+    "limits",
+    "channels",
+)
 
 
 @dataclass(frozen=True)
@@ -68,10 +81,16 @@ class Config:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     metrics: Metrics = Metrics()
     limits: Limits = TRUSTED
+    channels: tuple[DeclaredChannel, ...] = ()
 
     def policy(self, subscriber: str) -> Policy:
         """Return the policy of a subscriber that is not listed: its own, or the default."""
         return self.policies.get(subscriber, self.policies.get(DEFAULT, DEFAULT_POLICY))
+
+    @property
+    def outbox(self) -> Address:
+        """The store from which deliveries are sent to channels: that of the sink, or a file."""
+        return self.sink.store or read_address(self.sink.path / OUTBOX)
 
     @property
     def allowed_future(self) -> str | None:
@@ -147,6 +166,7 @@ def _read_config(form: Form, path: Path) -> Config:
         engine=engine,
         settings=_spark_settings(tables.get("spark", {})),
         metrics=_metrics(tables.get("metrics", {}), base),
+        channels=read_channels(tables.get("channels", [])),
         **stream,
     )
 

@@ -13,6 +13,8 @@ from tidings.app.output.query_output import (
 from tidings.app.output.run_output import dry_run_rows, print_dry_run, print_plan, print_summary
 from tidings.app.output.store_output import (
     print_addresses,
+    print_channels,
+    print_failures,
     print_inbox,
     print_letters,
     print_records,
@@ -29,9 +31,11 @@ __all__ = [
     "open_reporter",
     "plural",
     "print_addresses",
+    "print_channels",
     "print_diagnosis",
     "print_dry_run",
     "print_explanation",
+    "print_failures",
     "print_inbox",
     "print_letters",
     "print_matches",

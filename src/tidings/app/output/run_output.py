@@ -10,6 +10,7 @@ from tidings.app.config import FOLDERS, STORE, Address
 from tidings.app.output.console import make_table, plural
 from tidings.app.output.query_output import print_diagnosis
 from tidings.app.run.plan import RunPlan
+from tidings.app.run.sending import ChannelReport
 from tidings.app.run.summary import RunSummary
 from tidings.formats.event_source import Source
 from tidings.rank.matcher import MANY
@@ -61,6 +62,7 @@ def dry_run_rows(plan: RunPlan, columns: Iterable[tuple[str, str]]) -> list[tupl
         ("lateness", config.lateness),
         ("trigger", config.trigger),
         ("sink", f"{config.sink.format}: {config.sink.label}"),
+        ("channels", ", ".join(f"{each.id} ({each.kind})" for each in config.channels)),
     ]
     spark_only = ("buckets", "trigger", "columns")
     return [
@@ -96,7 +98,20 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         place = f"`tidings store letters {stored}`" if stored else f"{sink.path}/dead_letters"
         line = f"{plural(summary.dead, 'dead letter')} with the reasons: {place}"
         console.print(Text(line, "red"), soft_wrap=True)
+    for report in summary.channels:
+        _print_channel(console, report)
     console.print(Text(f"Written to {sink.label}{_reading_hint(summary)}"), soft_wrap=True)
+
+
+def _print_channel(console: Console, report: ChannelReport) -> None:
+    """Print what a channel has sent, and why not everything."""
+    parts = [f"{report.sent:,} sent"]
+    parts += [f"{report.waiting:,} waiting"] if report.waiting else []
+    parts += [f"{report.given_up:,} given up"] if report.given_up else []
+    line = f"channel {report.id} ({report.kind}: {report.target}): {', '.join(parts)}"
+    is_well = not report.waiting and not report.given_up
+    reason = f"; {report.reason}" if report.waiting and report.reason else ""
+    console.print(Text(line + reason, "" if is_well else "red"), soft_wrap=True)
 
 
 def _print_subscribers(console: Console, delivered: Mapping[str, int]) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 from tidings.app.output.console import make_table, plural
 from tidings.model.records import Delivery
 from tidings.model.values import format_time
+from tidings.store.channels import FailedDelivery
 from tidings.store.dead_letters import StoredLetter
 from tidings.store.notifications import Inbox
 from tidings.store.tokens import Token
@@ -99,3 +100,29 @@ def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
     if tokens:
         console.print(table)
     console.print(Text(plural(len(tokens), "token"), "bold"))
+
+
+def print_channels(console: Console, forms: Sequence[dict[str, Any]]) -> None:
+    """Print channels as a table; the reason is that of the last failure."""
+    table = make_table(
+        "Channel", "Kind", "Subscriber", "State", "Sent>", "Waiting>", "Given up>", "Reason"
+    )
+    for form in forms:
+        counts = [f"{form[name]:,}" for name in ("sent", "waiting", "given_up")]
+        names = [form[name] or "" for name in ("id", "kind", "subscriber", "state")]
+        table.add_row(*names, *counts, (form["reason"] or "") if form["failures"] else "")
+    if forms:
+        console.print(table)
+    console.print(Text(plural(len(forms), "channel"), "bold"))
+
+
+def print_failures(console: Console, failures: Sequence[FailedDelivery]) -> None:
+    """Print what a channel has not taken."""
+    table = make_table("Message>", "Attempts>", "Again at", "Reason")
+    for failure in failures:
+        form = failure.to_dict()
+        again = form["next_at"] or "given up"
+        table.add_row(str(failure.number), str(failure.attempts), again, failure.reason)
+    if failures:
+        console.print(table)
+    console.print(Text(plural(len(failures), "message"), "bold"))

@@ -121,17 +121,19 @@ def _engine(plan: RunPlan, remember: int = 10_000) -> tuple[Engine, list[Problem
 @contextmanager
 def _open_output(plan: RunPlan) -> Iterator[WriteBatch]:
     """Yield a function that writes a batch to the store or the folder of the sink."""
-    address = plan.config.sink.store
-    if address is None:
+    config, query = plan.config, plan.folder.query
+    has_store = config.sink.store is not None
+    if not has_store and not config.channels:
         yield lambda number, output: _write_to_folder(plan.folder, number, output)
         return
-    query = plan.folder.query
-    with open_store(address.url) as store:
+    with open_store(config.outbox.url) as store:
 
         def append(number: int, output: BatchOutput) -> None:
-            store.notifications.append(
-                query, number, output.deliveries, late=output.late, dead=output.dead
-            )
+            late, dead = output.late, output.dead
+            if not has_store:
+                _write_to_folder(plan.folder, number, output)
+                late, dead = (), ()
+            store.notifications.append(query, number, output.deliveries, late=late, dead=dead)
 
         yield append
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from tidings.app.check import Problem
-from tidings.app.config import FOLDERS, Config
+from tidings.app.config import FOLDERS, OUTBOX, Config
 from tidings.errors import TidingsError, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.files import write_deliveries, write_lines
@@ -93,7 +93,7 @@ class OutputFolder:
         manifest = self.check(fresh=fresh)
         self.path.mkdir(parents=True, exist_ok=True)
         if manifest is None or not _can_resume(manifest):
-            self._clear()
+            self._clear(fresh=fresh)
             manifest = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}", _ENDS: []}
         elif manifest.get(_SOURCE, self._source) != self._source:
             self.notes.append(
@@ -165,9 +165,12 @@ class OutputFolder:
             raise TidingsError(f"{path} is damaged: its ends are not a list of names; {_WAY_OUT}")
         return {**manifest, _QUERY: query, _ENDS: ends}
 
-    def _clear(self) -> None:
+    def _clear(self, *, fresh: bool) -> None:
         for name in _OURS:
             shutil.rmtree(self.path / name, ignore_errors=True)
+        # A run that starts over without being told to sends nothing twice: its outbox stays.
+        for file in self.path.glob(f"{OUTBOX}*") if fresh else ():
+            file.unlink()
 
     def write_refused(self, problems: Iterable[Problem]) -> None:
         """Write the records that the run ignores, if there are any."""

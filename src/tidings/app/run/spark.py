@@ -243,6 +243,8 @@ def open_sink(plan: RunPlan, on_written: OnWritten) -> Write:
     sink, folder = plan.config.sink, plan.folder
     if sink.format == STORE and sink.store is not None:
         return store_sink(sink.store.url, folder.query, on_written)
+    if plan.config.channels:
+        on_written = _with_outbox(plan, on_written)
     if sink.format == "jsonl":
         return _json_lines_sink(folder, on_written)
     if sink.format == "parquet":
@@ -253,6 +255,17 @@ def open_sink(plan: RunPlan, on_written: OnWritten) -> Write:
         on_written(number, batch)
 
     return format_sink(sink.format, sink.options, sink.select, write_rest)
+
+
+def _with_outbox(plan: RunPlan, on_written: OnWritten) -> OnWritten:
+    """Return a function that also writes a batch to the outbox of the channels."""
+    write = store_sink(plan.config.outbox.url, plan.folder.query)
+
+    def written(number: int, batch: Any) -> None:
+        write(batch.where("kind = 'delivery'"), number)
+        on_written(number, batch)
+
+    return written
 
 
 def _json_lines_sink(folder: OutputFolder, on_written: OnWritten) -> Write:

@@ -1,11 +1,12 @@
 """The results of a run: one summary per batch, and the totals."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidings.app.run.plan import RunPlan
+from tidings.app.run.sending import ChannelReport
 from tidings.model.diagnosis import Diagnosis
 
 FIRST_LOOK: Final = 2_000
@@ -75,6 +76,7 @@ class RunSummary:
     last: BatchSummary | None = None
     seconds: float = 0.0
     diagnosis: Diagnosis | None = None
+    channels: Sequence[ChannelReport] = ()
 
     @classmethod
     def of(cls, plan: RunPlan, batches: Iterable[BatchSummary], seconds: float) -> "RunSummary":
@@ -122,4 +124,5 @@ class RunSummary:
             "notes": list(self.plan.folder.notes),
             "seconds": round(self.seconds, 3),
             "sink": self.plan.config.sink.label,
+            "channels": [report.to_dict() for report in self.channels],
         }

@@ -8,6 +8,7 @@ from tidings.app.config.people import PEOPLE, TABLES, read_entries, read_mail_an
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import nonempty_text, read_table, store_address
 from tidings.channels.card import check_link
+from tidings.channels.registry import read_channels
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
@@ -27,6 +28,7 @@ _LISTS: Final = ("webhook_hosts", "webhook_networks")
 _PLACES: Final = ("store", "host", "port", "engine", "folder")
 _LINKS: Final = ("public_url", "track")
 _KEYS: Final = (*_PLACES, "lateness", "future", "keep", *_COUNTS, *_LISTS, *_LINKS)
+_TABLES: Final = ("limits", "channels", *TABLES)
 SUFFIX: Final = ".toml"
 
 
@@ -48,10 +50,11 @@ def load_serve_config(store: str) -> ServeConfig:
         return ServeConfig(store)
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
-        form = read_table(read_toml(path), "config", ("service",), ("limits", *TABLES))
+        form = read_table(read_toml(path), "config", ("service",), _TABLES)
         table = read_table(form["service"], "[service]", (), _KEYS)
         people = read_mail_and_template(form, path.parent)
         people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
+        people["queues"] = read_channels(form.get("channels", []))
         with prefix_errors("[service] ", raised=InvalidForm):
             return _read(table, form, path.parent, people)
 

@@ -1,0 +1,182 @@
+"""The commands `channel`: look at channels, pause them, send what waits or has failed."""
+
+import time
+from typing import Annotated, Final
+
+import typer
+
+from tidings.app.cli.app import AsJson, app, print_json
+from tidings.errors import TidingsError
+
+channel_app: Final = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Look at the channels that deliveries are sent through, pause them, and retry.",
+)
+app.add_typer(channel_app, name="channel")
+
+Place = Annotated[
+    str, typer.Argument(metavar="PLACE", help="A store, or a config with channels: FILE.toml.")
+]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the channel.")]
+Owner = Annotated[
+    str | None, typer.Option("--subscriber", metavar="ID", help="Whose, if several have it.")
+]
+
+
+@channel_app.command("list")
+def list_channels(place: Place, as_json: AsJson = False) -> None:
+    """List channels: how much each has sent, what waits, what was given up, and why.
+
+    For example:
+
+        tidings channel list films.db
+        tidings channel list pipeline.toml --json
+    """
+    from tidings.app.channels import ChannelPlace
+    from tidings.app.cli.store_commands import existing_store
+    from tidings.app.output import open_console, print_channels
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        forms = [store.channels.describe(channel) for channel in store.channels.find()]
+    if as_json:
+        for form in forms:
+            print_json(form)
+    else:
+        print_channels(open_console(), forms)
+
+
+@channel_app.command("failures")
+def list_failures(
+    place: Place, id: Id, subscriber: Owner = None, limit: int = 100, as_json: AsJson = False
+) -> None:
+    """List what a channel has not taken: to be tried again, or given up, with the reasons.
+
+    For example:
+
+        tidings channel failures pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+    from tidings.app.output import open_console, print_failures
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        channel = find_channel(store, id, subscriber)
+        failures = store.channels.failures(channel.key, limit)
+    if as_json:
+        for failure in failures:
+            print_json(failure.to_dict())
+    else:
+        print_failures(open_console(), failures)
+
+
+@channel_app.command()
+def pause(place: Place, id: Id, subscriber: Owner = None) -> None:
+    """Send nothing to a channel until it is resumed; what is delivered meanwhile waits.
+
+    For example:
+
+        tidings channel pause pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        store.channels.pause(find_channel(store, id, subscriber).key, int(time.time() * 1e6))
+
+
+@channel_app.command()
+def resume(place: Place, id: Id, subscriber: Owner = None) -> None:
+    """Send to a channel again that was paused or disabled, or rests after failures.
+
+    For example:
+
+        tidings channel resume pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        store.channels.resume(find_channel(store, id, subscriber).key)
+
+
+@channel_app.command()
+def retry(place: Place, id: Id, subscriber: Owner = None) -> None:
+    """Try everything again that a channel has not taken, also what was given up.
+
+    For example:
+
+        tidings channel retry pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+    from tidings.app.output import plural
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        count = store.channels.retry(find_channel(store, id, subscriber).key)
+    typer.echo(f"{plural(count, 'message')} to be tried again")
+
+
+@channel_app.command()
+def remove(place: Place, id: Id, subscriber: Owner = None) -> None:
+    """Forget a channel, with how far it has come and what it has not sent.
+
+    For example:
+
+        tidings channel remove films.db orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        store.channels.remove(find_channel(store, id, subscriber).key)
+
+
+@channel_app.command()
+def send(
+    config: Annotated[str, typer.Argument(metavar="FILE.toml", help="The config.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until Ctrl-C or SIGTERM.")
+    ] = False,
+) -> None:
+    """Send what waits in the outbox of a config, without running its pipeline.
+
+    A channel that fails is tried again for some seconds. Several of these may run at once.
+
+    For example:
+
+        tidings channel send pipeline.toml
+        tidings channel send pipeline.toml --follow
+    """
+    from tidings.app.channels import ChannelPlace
+    from tidings.app.run.sending import DRAIN_S
+    from tidings.app.signals import StopActions, stop_on_signals
+    from tidings.channels import Dispatcher
+    from tidings.channels.registry import declare, openers
+    from tidings.store import open_store
+
+    place = ChannelPlace.at(config)
+    if not place.declared:
+        raise TidingsError(f"{config} declares no channels; write [[channels]]")
+    with open_store(place.store) as store, stop_on_signals(StopActions()) as stop:
+        declare(store, place.declared, int(time.time() * 1e6))
+        Dispatcher(store, openers(place.declared)).run(stop, None if follow else DRAIN_S)
+
+
+@channel_app.command()
+def test(
+    config: Annotated[str, typer.Argument(metavar="FILE.toml", help="The config.")], id: Id
+) -> None:
+    """Send one message through a channel, which says that it is a test.
+
+    For example:
+
+        tidings channel test pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, send_test
+
+    declared = ChannelPlace.at(config).transport(id)
+    outcome = send_test(declared)
+    if outcome.reason:
+        raise TidingsError(f"channel {id} ({declared.kind}): {outcome.reason}")
+    typer.echo(f"channel {id} ({declared.kind}: {declared.transport.label}) has taken a test")
