@@ -19,6 +19,7 @@ BENCHES = {
     "updates": "the live index under change",
     "box": "indexes over several attributes",
     "predicates": "indexes over whole conditions",
+    "matches": "all matches of an event, in blocks and by posting lists alone",
     "fanout": "every subscriber's rank of an event",
     "publish": "events through the engine, as objects and as columns",
     "target": "the k best subscriptions through the engine, next to the indexes alone",

@@ -136,6 +136,14 @@ def test_events_pass_the_engine_alike_by_all_ways(bench: Bench) -> None:
     assert [(row["right"], row["deliveries"] > 0) for row in result["rows"]] == [(True, True)]
 
 
+def test_all_matches_are_those_of_posting_lists(bench: Bench) -> None:
+    rows = json.loads(bench("matches", "--quick", "--json", "--workloads", "wide", "narrow"))[
+        "rows"
+    ]
+    assert [row["right"] for row in rows] == [True] * 2
+    assert [row["in_blocks"] for row in rows] == [3_000, 0]
+
+
 def test_targets_are_those_of_the_access_index(bench: Bench) -> None:
     result = json.loads(bench("target", "--quick", "--json"))
     assert [row["right"] for row in result["rows"]] == [True] * 3

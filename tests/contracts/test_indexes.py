@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.index.access.in_blocks import InBlocks
 
 from tidings.errors import InvalidCondition
 from tidings.index import INDEXES, Index
@@ -43,6 +44,7 @@ MAKERS: dict[str, Callable[[], Index]] = {
     **INDEXES,
     "access, in segments": lambda: Access(memtable_size=4),
     "access, in segments of one": lambda: Access(memtable_size=0),
+    "access, in blocks": lambda: InBlocks(memtable_size=2),
 }
 NAMES = [*MAKERS]
 

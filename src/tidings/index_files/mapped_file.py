@@ -29,7 +29,7 @@ from tidings.errors import TidingsError, shown
 __all__ = ["Damaged", "DiskFull", "read", "reporting_full_disk", "write"]
 
 MAGIC: Final = b"tidings-sealed"
-VERSION: Final = 3
+VERSION: Final = 4
 ALIGNMENT: Final = 64
 INDEX, SUBSCRIBERS, ARCHIVE, DELTA = KINDS = ("index", "people", "archive", "change")
 """The kinds of files, as headers name them."""

@@ -19,6 +19,7 @@ from tidings.index.access.encoding import EncodedSubscriptions, active_parts
 from tidings.index.access.kernels.match import SegmentView
 from tidings.index.access.kernels.records import AMONG, HEAD, NEVER, UNLIKE, CheckWeights, Records
 from tidings.index.access.postings import NO_POSTINGS
+from tidings.index.access.scan_blocks import NO_BLOCKS
 from tidings.index.access.segment import Segment, picked
 from tidings.index.access.vocabulary import Check, Vocabulary
 from tidings.model.records import Subscription
@@ -138,7 +139,7 @@ class Memtable:
     def view(self, size: int, version: int, ids: Sequence[str]) -> SegmentView:
         """Return what kernels need, as of a number of words and a version."""
         weights = self.weights._replace(order=self._order(ids))
-        return SegmentView(self.records, NO_POSTINGS, weights, size, version)
+        return SegmentView(self.records, NO_POSTINGS, NO_BLOCKS, weights, size, version)
 
     def bury(self, ranks: Any, version: int) -> None:
         """Set tombstones: skip some ranks from a version on."""

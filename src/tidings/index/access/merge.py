@@ -89,10 +89,11 @@ def copy_tombstones(merged: Segment, table: SubscriptionTable, homes: dict[int, 
     """Copy to a new segment the tombstones that its old ones got while it was built."""
     numbers = merged.numbers
     home, place = table.home[numbers], table.place[numbers]
+    tombstones = np.full(len(merged), NEVER, np.int32)
     for serial in np.unique(home).tolist():
         ranks = np.flatnonzero(home == serial)
-        merged.records.ranks[2 * ranks + 1] = homes[serial].records.ranks[2 * place[ranks] + 1]
-    merged.dead = int(np.count_nonzero(merged.tombstones < NEVER))
+        tombstones[ranks] = homes[serial].tombstones[place[ranks]]
+    merged.adopt(tombstones)
 
 
 def merged_snapshot(

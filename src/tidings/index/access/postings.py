@@ -14,14 +14,12 @@ from tidings.index.access.kernels.postings import (
     fill_postings,
 )
 from tidings.index.access.kernels.records import BETWEEN
+from tidings.index.access.kernels.scan_blocks import FINITE
 from tidings.index.access.vocabulary import Vocabulary
 
 INTERVALS_PER_CELL: Final = 8  # on average
 FEWEST: Final = 64  # intervals of a slot that are worth more than one cell
 MOST_CELLS: Final = 1 << CELL_BITS
-FINITE: Final = (-(1 << 63) + (1 << 52), (1 << 63) - (1 << 52))
-"""Finite floats lie between these, as ordered integers."""
-
 NO_POSTINGS: Final = Postings(
     np.empty(0, np.int32),
     np.empty(0, np.int32),
@@ -97,7 +95,14 @@ def level_starts(cells: int) -> list[int]:
     return [*starts, starts[-1] + 1]
 
 
-def chances_of(encoded: EncodedSubscriptions, grid: SlotGrid, vocabulary: Vocabulary) -> Float64s:
+class Chances(NamedTuple):
+    """By check: how often it holds, by a guess where no events were seen, and at most."""
+
+    guessed: Float64s
+    at_most: Float64s
+
+
+def chances_of(encoded: EncodedSubscriptions, grid: SlotGrid, vocabulary: Vocabulary) -> Chances:
     """Estimate how often every check holds."""
     chance = np.empty(len(encoded.term))
     stamped = encoded.term >= 0
@@ -108,8 +113,10 @@ def chances_of(encoded: EncodedSubscriptions, grid: SlotGrid, vocabulary: Vocabu
     members = encoded.members[spans(encoded.low[among], encoded.high[among])]
     chance[among] = np.bincount(check, vocabulary.chances(members), minlength=len(count))
     compared = ~stamped & (encoded.slot >= 0)
-    chance[compared] = vocabulary.slot_chances(encoded.slot[compared]) * grid.share[compared]
-    return chance
+    slots, at_most = encoded.slot[compared], chance.copy()
+    chance[compared] = vocabulary.slot_chances(slots) * grid.share[compared]
+    at_most[compared] = vocabulary.slot_chances(slots, 1.0) * grid.share[compared]
+    return Chances(chance, at_most)
 
 
 class PostedChecks(NamedTuple):

@@ -25,12 +25,15 @@ from tidings.index.access.kernels.partial_match import (
 )
 from tidings.index.access.kernels.postings import LEVELS, WIDE
 from tidings.index.access.kernels.records import EncodedEvents, Stamps
+from tidings.index.access.kernels.scan_blocks import EVENTS_TOGETHER, BlockScratch
+from tidings.index.access.kernels.simd_blocks import SIDES
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.model.records import Event, Subscription
 
 Scored = tuple[str, float]
 FIRST: Final = 1 << 12  # numbers for which room is reserved at first
+MOST_EXPECTED: Final = 1 << 24  # numbers for which room is reserved because others needed it
 LAST_EPOCH: Final = 2_000_000_000
 TOGETHER: Final = 32  # rows whose records are tested together
 
@@ -42,7 +45,9 @@ class ScratchBuffers:
         self._arrays: dict[str, AnyArray] = {}
         self._epoch = np.zeros(2, np.int32)
         self._rows = np.zeros(TOGETHER, np.int32)
+        self._undecided = np.zeros(EVENTS_TOGETHER, np.int64)
         self.counters = np.zeros(3, np.int64)  # see `MatchScratch`
+        self.expected = 0  # numbers of an event, after the last query
 
     @property
     def exhausted(self) -> bool:
@@ -85,7 +90,18 @@ class ScratchBuffers:
             np.empty(k, np.int64),
             self._buffer("ranks", snapshot.memtable.count, np.int32),
             self._rows,
+            self._block_scratch(snapshot.segments),
             self.counters,
+        )
+
+    def _block_scratch(self, segments: Sequence[Segment]) -> BlockScratch:
+        """Return buffers to scan the blocks of any of these segments."""
+        slots = max((len(one.blocks.exact) for one in segments), default=0)
+        blocks = max((len(one.blocks.tested) for one in segments), default=0)
+        return BlockScratch(
+            self._buffer("codes", SIDES * EVENTS_TOGETHER * slots, np.uint8),
+            self._undecided,
+            self._buffer("masks", 2 * EVENTS_TOGETHER * blocks, np.int64),
         )
 
     def touch(self, ranks: int, checks: int) -> TouchScratch:
@@ -207,10 +223,17 @@ class Query:
         self, kernel: Any, view: SegmentView, scratch: MatchScratch
     ) -> tuple[Int32s, Int64s]:
         """Return numbers and starts of all events; resume with more room when that runs out."""
-        starts, out = np.zeros(self._count + 1, np.int64), np.empty(FIRST, np.int32)
+        room = max(FIRST, min(self._count * self._buffers.expected, MOST_EXPECTED))
+        starts, out = np.zeros(self._count + 1, np.int64), np.empty(room, np.int32)
         done = 0
         while (done := kernel(view, self.batch, scratch, done, starts, out)) < self._count:
-            out = _doubled(out, int(starts[done]))
+            filled, needed = int(starts[done]), int(starts[done + 1])
+            # As if all events had as many matches as those so far, and a quarter more.
+            projected = needed * self._count // (done + 1)
+            out = _enlarged(out, filled, max(2 * len(out), projected + projected // 4))
+        # To run out of room costs a second scan of the blocks; smaller segments need less of it.
+        most = 5 * int(np.diff(starts).max(initial=0)) // 4
+        self._buffers.expected = max(most, 3 * self._buffers.expected // 4)
         return out[: starts[-1]], starts
 
     def _touch(self, view: SegmentView, scratch: MatchScratch) -> Hits:
@@ -223,7 +246,8 @@ class Query:
         )
         done = 0
         while (done := touch_events(view, self.batch, scratch, touch, done, out)) < self._count:
-            out = Hits(out.starts, *(_doubled(column, len(column)) for column in out[1:]))
+            wider = (_enlarged(column, len(column), 2 * len(column)) for column in out[1:])
+            out = Hits(out.starts, *wider)
         size = int(out.starts[-1])
         parts = out.parts[: out.part_starts[size]]
         return Hits(out.starts, out.numbers[:size], out.part_starts[: size + 1], parts)
@@ -305,8 +329,8 @@ def best_first(scored: Scored) -> tuple[float, str]:
     return (-scored[1], scored[0])
 
 
-def _doubled(array: AnyArray, filled: int) -> AnyArray:
-    """Return an array of twice the length with a copy of the first `filled` values."""
-    wider = np.empty(2 * len(array), array.dtype)
+def _enlarged(array: AnyArray, filled: int, size: int) -> AnyArray:
+    """Return an array of another size with a copy of the first `filled` values."""
+    wider = np.empty(size, array.dtype)
     wider[:filled] = array[:filled]
     return wider

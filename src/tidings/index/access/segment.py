@@ -1,4 +1,4 @@
-"""An immutable part of the access index, but for tombstones: records with posting lists."""
+"""An immutable part of the access index, but for tombstones: records, posting lists and blocks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.array_file import MOST, Reader, Writer
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
+from tidings.compiled.simd import LANES
 from tidings.index.access.encoding import EncodedSubscriptions, spans
 from tidings.index.access.kernels.match import WIDTH, SegmentView
 from tidings.index.access.kernels.partial_match import PARTIAL_WIDTH
@@ -35,7 +36,22 @@ from tidings.index.access.kernels.validate import (
     records_valid,
     trees_valid,
 )
-from tidings.index.access.postings import SlotGrid, build_postings, chances_of, post_checks
+from tidings.index.access.postings import (
+    Chances,
+    SlotGrid,
+    build_postings,
+    chances_of,
+    post_checks,
+)
+from tidings.index.access.scan_blocks import (
+    NO_BLOCKS,
+    RecordLayout,
+    build_blocks,
+    lane_mask,
+    read_blocks,
+    unselective_rows,
+    write_blocks,
+)
 from tidings.index.access.vocabulary import Vocabulary
 
 MOST_SCORE: Final = 1e100
@@ -62,12 +78,20 @@ class Segment:
         self.dead = 0
         self._lock = Lock()
         self._partial: Postings | None = None
+        self._places: Int32s | None = None
         grid = SlotGrid(encoded, vocabulary.slots)
-        chance = chances_of(encoded, grid, vocabulary) if sort else np.zeros(len(encoded.term))
-        ranked, checks = _ranked(encoded, order, chance)
+        none = np.zeros(len(encoded.term))
+        chance = chances_of(encoded, grid, vocabulary) if sort else Chances(none, none)
+        ranked, checks = _ranked(encoded, order, chance.guessed)
         grid.reorder(checks)
-        self.records, rows = _write_records(ranked)
-        self.postings = _access_postings(ranked, rows, grid)
+        layout = _write_records(ranked)
+        self.records = layout.records
+        at_most = chance.at_most[checks]
+        wide = unselective_rows(ranked.size, at_most)
+        extent = vocabulary.slots, vocabulary.terms
+        self.blocks = build_blocks(ranked, layout, wide, at_most, extent)
+        posted = ~wide if len(self.blocks.rows) else np.ones(len(wide), np.bool_)
+        self.postings = _access_postings(ranked, layout.starts, posted, grid)
         self.weights = CheckWeights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
 
@@ -83,6 +107,7 @@ class Segment:
         for name, column in self.weights._asdict().items():
             writer.array(name, column)
         _write_postings(writer.within("lists"), self.postings)
+        write_blocks(writer.within("blocks"), self.blocks)
         writer.value("partial", self._partial is not None)
         if self._partial is not None:
             _write_postings(writer.within("every"), self._partial)
@@ -97,6 +122,7 @@ class Segment:
         segment = cls.__new__(cls)
         segment.serial, segment.dead = -1, 0
         segment._lock, segment._partial = Lock(), None  # noqa: SLF001
+        segment._places = None  # noqa: SLF001
         segment.scores = reader.array("scores", np.float64)
         reader.finite("scores", segment.scores, MOST_SCORE)
         size = len(segment.scores)
@@ -113,6 +139,7 @@ class Segment:
         right = access_postings_valid(segment.postings, checks.begins, sizes)
         reader.require(right, "lists.entries", "leads to no record")
         segment._slots = len(segment.postings.cells)  # noqa: SLF001
+        segment.blocks = read_blocks(reader.within("blocks"), segment.records, checks, sizes)
         if reader.value("partial") is True:
             partial = _read_partial(reader, segment.records, checks, sizes, segment.postings)
             segment._partial = partial  # noqa: SLF001
@@ -144,7 +171,8 @@ class Segment:
 
     def view(self, version: int) -> SegmentView:
         """Return what kernels need to match by access predicates, as of a version."""
-        return SegmentView(self.records, self.postings, self.weights, self.size, version)
+        parts = self.records, self.postings, self.blocks, self.weights
+        return SegmentView(*parts, self.size, version)
 
     def partial_view(self, version: int) -> SegmentView:
         """Return what kernels need to match by every check; its postings are built on first use."""
@@ -152,12 +180,34 @@ class Segment:
             if self._partial is None:
                 encoded = self.picked(np.arange(len(self)))
                 self._partial = _partial_postings(encoded, self.records, self._slots)
-            return SegmentView(self.records, self._partial, self.weights, self.size, version)
+            parts = self.records, self._partial, NO_BLOCKS, self.weights
+            return SegmentView(*parts, self.size, version)
 
     def bury(self, ranks: Any, version: int) -> None:
         """Set tombstones: skip some ranks from a version on."""
         self.records.ranks[2 * np.asarray(ranks) + 1] = version
         self.dead += np.size(ranks)
+        self._test(ranks)
+
+    def adopt(self, tombstones: Int32s) -> None:
+        """Set all tombstones, by rank."""
+        self.records.ranks[1::2] = tombstones
+        dead = np.flatnonzero(tombstones < NEVER)
+        self.dead = len(dead)
+        self._test(dead)
+
+    def _test(self, ranks: Any) -> None:
+        """Let scans of the blocks test the records of some ranks, for their tombstones."""
+        if not len(self.blocks.rows):
+            return
+        if self._places is None:
+            # A subscription in several rows is always tested: one place is enough.
+            places = np.full(len(self), -1, np.int32)
+            places[self.records.words[self.blocks.rows] >> 1] = np.arange(len(self.blocks.rows))
+            self._places = places
+        for place in self._places[np.atleast_1d(ranks)].tolist():
+            if place >= 0:
+                self.blocks.tested[place // LANES] |= lane_mask(place % LANES)
 
     def encoded(self, version: int) -> EncodedSubscriptions:
         """Return the subscriptions that are alive at a version."""
@@ -170,7 +220,8 @@ class Segment:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        held: list[Any] = [*self.records, *self.postings, *self.weights, *(self._partial or ())]
+        held: list[Any] = [*self.records, *self.postings, *self.blocks, *self.weights]
+        held += self._partial or ()
         return self.scores.nbytes + sum(getattr(column, "nbytes", 8) for column in held)
 
 
@@ -240,8 +291,8 @@ def _ranked(
     return ranked, checks
 
 
-def _write_records(ranked: EncodedSubscriptions) -> tuple[Records, Int64s]:
-    """Return the records, and where each starts."""
+def _write_records(ranked: EncodedSubscriptions) -> RecordLayout:
+    """Write the records."""
     count = len(ranked.numbers)
     first = np.concatenate([[0], np.cumsum(ranked.size)]).astype(np.int64)
     rows = np.bincount(ranked.owner, minlength=count)
@@ -265,13 +316,15 @@ def _write_records(ranked: EncodedSubscriptions) -> tuple[Records, Int64s]:
     starts = np.concatenate([[0], ends])
     offsets = starts[np.concatenate([[0], np.cumsum(rows)])].astype(np.int32)
     ranks = np.stack([ranked.numbers, np.full(count, NEVER, np.int32)], axis=1).ravel()
-    return Records(words, offsets, ranks), starts[:-1]
+    return RecordLayout(Records(words, offsets, ranks), starts[:-1], several)
 
 
-def _access_postings(ranked: EncodedSubscriptions, rows: Int64s, grid: SlotGrid) -> Postings:
-    """Post every row under its first check, together with what the second one needs."""
+def _access_postings(
+    ranked: EncodedSubscriptions, rows: Int64s, posts: Bools, grid: SlotGrid
+) -> Postings:
+    """Post some rows under their first checks, together with what the second ones need."""
     first = np.cumsum(ranked.size, dtype=np.int64) - ranked.size
-    posted = post_checks(ranked, first)
+    posted = post_checks(ranked, first[posts])
     row = np.repeat(np.arange(len(rows)), ranked.size)[posted.check]
     second = np.minimum(first + 1, len(ranked.term) - 1)
     term, slot = ranked.term[second].astype(np.int64), ranked.slot[second].astype(np.int64)

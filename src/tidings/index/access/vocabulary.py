@@ -243,9 +243,10 @@ class Vocabulary:
         chances: Float64s = (self.counts.terms[terms] + TRUST * guess) / (events + TRUST)
         return chances
 
-    def slot_chances(self, slots: AnyArray) -> Float64s:
-        """Estimate how often slots have a value."""
-        guess = self._slot_uses[slots] / self._total
+    def slot_chances(self, slots: AnyArray, guess: Any = None) -> Float64s:
+        """Estimate how often slots have a value; without a guess, by how often they are used."""
+        if guess is None:
+            guess = self._slot_uses[slots] / self._total
         events = np.maximum(self.events - self._slot_born[slots], 0)
         chances: Float64s = (self.counts.slots[slots] + TRUST * guess) / (events + TRUST)
         return chances
@@ -261,6 +262,13 @@ class Vocabulary:
         for name, attribute in list(self.attributes.items()):
             for family, held in list(attribute.items()):
                 self._copy_used(fresh, moves, name, family, held, used)
+        for old, new, move in (
+            (self._born, fresh._born, moves.terms),
+            (self._slot_born, fresh._slot_born, moves.slots),
+        ):
+            kept = np.flatnonzero(move >= 0)
+            new[move[kept]] = old[kept]
+        fresh.events = self.events
         return fresh, moves
 
     @property

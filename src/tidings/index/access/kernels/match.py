@@ -1,7 +1,8 @@
-"""Matching: all subscriptions that cover an event, and the k best, by their access predicates.
+"""Matching: all subscriptions that cover an event, and the k best.
 
-A conjunction is posted once, under its most selective check. The posting carries what can refute
-the conjunction without a look at its record:
+A conjunction without a selective check is in a block, see `scan_blocks`. Any other is posted once,
+under its most selective check. The posting carries what can refute the conjunction without a look
+at its record:
 
     row          the record of the conjunction
     next check   a term that must be stamped, ~(slot + 1) for a slot that must have a value, UNKNOWN
@@ -15,9 +16,12 @@ best are the k lowest rows that match.
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.heaps import heap_offer, heap_sort
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner
 from tidings.compiled.prefetch import prefetch
+from tidings.compiled.simd import LANES
 from tidings.index.access.kernels.postings import (
     END,
     NEXT_ENTRY,
@@ -40,10 +44,21 @@ from tidings.index.access.kernels.records import (
     scan_records,
     stamp_event,
 )
+from tidings.index.access.kernels.scan_blocks import (
+    EVENTS_TOGETHER,
+    BlockScratch,
+    ScanBlocks,
+    code_event,
+    compare_block,
+    scan_blocks,
+    stamped_lanes,
+)
 
 WIDTH: Final = 3  # numbers of a posting
 BANDS: Final = 6  # bands that are each as long as all before, up to the end of a list
 LEAST_BAND: Final = 64
+STRAIGHT: Final = 3  # lanes of a block that are written without a branch
+LAST_LANE: Final = -(1 << 63)
 
 
 class EventBatch(NamedTuple):
@@ -55,10 +70,11 @@ class EventBatch(NamedTuple):
 
 
 class SegmentView(NamedTuple):
-    """A segment or memtable as of one version; a memtable has no postings, and `size` words."""
+    """A segment or memtable as of one version; a memtable has only records, of `size` words."""
 
     records: Records
     postings: Postings
+    blocks: ScanBlocks
     weights: CheckWeights
     size: int
     version: int
@@ -73,6 +89,7 @@ class MatchScratch(NamedTuple):
     heap: Int64s
     ranks: Int32s
     rows: Int32s  # rows that may match, whose records are tested together
+    blocks: BlockScratch
     counters: Int64s  # predicates, subscriptions, and a sum that keeps `read_ahead` alive
 
 
@@ -140,17 +157,76 @@ def emit_matches(
     return size
 
 
+@inlined
+def emit_lanes(blocks: ScanBlocks, block: int, mask: int, size: int, out: Int32s) -> int:
+    """Write the numbers of some lanes; return how many numbers there are now."""
+    if size + LANES > len(out):
+        while mask != 0:
+            if size < len(out):
+                out[size] = blocks.numbers[block * LANES + lowest_bit(mask)]
+            size += 1
+            mask = without_lowest(mask)
+        return size
+    # Some lanes are written in any case and kept by moving on: the end of a loop would be
+    # mispredicted in most blocks.
+    last = len(blocks.numbers) - 1
+    for _ in range(STRAIGHT):
+        lane = lowest_bit(mask | LAST_LANE)
+        out[size] = blocks.numbers[min(block * LANES + lane, last)]
+        size += int64(mask != 0)
+        mask = without_lowest(mask)
+    while mask != 0:
+        out[size] = blocks.numbers[block * LANES + lowest_bit(mask)]
+        size += 1
+        mask = without_lowest(mask)
+    return size
+
+
+@inner
+def emit_blocks(
+    view: SegmentView, scratch: MatchScratch, place: int, size: int, out: Int32s
+) -> int:
+    """Write the numbers of the rows in blocks that match; return how many numbers there are now.
+
+    `place` is that of the event among those that were scanned together.
+    """
+    blocks, count = view.blocks, 0
+    first = 2 * place * len(blocks.tested)
+    for block in range(len(blocks.tested)):
+        mask = scratch.blocks.masks[first + 2 * block]
+        if mask == 0:
+            continue
+        mask = stamped_lanes(blocks, block, scratch.stamps, mask)
+        tested = mask & (scratch.blocks.masks[first + 2 * block + 1] | blocks.tested[block])
+        mask &= ~tested
+        size = emit_lanes(blocks, block, mask, size, out)
+        while tested != 0:
+            scratch.rows[count] = blocks.rows[block * LANES + lowest_bit(tested)]
+            count += 1
+            tested = without_lowest(tested)
+            if count == len(scratch.rows):
+                size, count = emit_matches(view, scratch, count, size, out), 0
+    return emit_matches(view, scratch, count, size, out)
+
+
 @inner
 def match_event(
-    view: SegmentView, batch: EventBatch, scratch: MatchScratch, span: tuple[int, int], out: Int32s
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: MatchScratch,
+    span: tuple[int, int, int],
+    out: Int32s,
 ) -> int:
     """Write the number of each subscription that covers an event; return where they end.
 
-    `span` holds the event, and where its numbers start. Those that do not fit are only counted.
+    `span` holds the event, its place among those that were scanned together, and where its numbers
+    start. Those that do not fit are only counted.
     """
-    event, size = span
+    event, place, size = span
     postings, count = view.postings, 0
     terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+    if len(view.blocks.rows) > 0:
+        size = emit_blocks(view, scratch, place, size, out)
     for which in range(collect_lists(postings, scratch.stamps, terms, values, scratch.lists)):
         first = scratch.lists[WIDE * which + NEXT_ENTRY]
         last = scratch.lists[WIDE * which + END]
@@ -177,13 +253,20 @@ def match_events(
 ) -> int:
     """Write the numbers of all that cover the events from `first` on; `starts` separates them.
 
-    Return the event whose numbers did not fit, or how many events there are.
+    Return the event whose numbers did not fit, or how many events there are; the next start tells
+    how much room is needed.
     """
-    for event in range(first, len(starts) - 1):
-        end = match_event(view, batch, scratch, (event, starts[event]), out)
-        if end > len(out):
-            return event
-        starts[event + 1] = end
+    for begin in range(first, len(starts) - 1, EVENTS_TOGETHER):
+        stop = min(begin + EVENTS_TOGETHER, len(starts) - 1)
+        if len(view.blocks.rows) > 0:
+            scan_blocks(view.blocks, batch.events, (begin, stop), scratch.blocks)
+            columns = len(view.blocks.slots) + len(view.blocks.terms)
+            scratch.counters[0] += columns * (stop - begin)
+        for event in range(begin, stop):
+            span = (event, event - begin, starts[event])
+            starts[event + 1] = match_event(view, batch, scratch, span, out)
+            if starts[event + 1] > len(out):
+                return event
     return len(starts) - 1
 
 
@@ -201,11 +284,11 @@ def scan_events(
         stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
         seen = view.size, view.version
         count = scan_records(view.records, seen, scratch.stamps, scratch.counters, scratch.ranks)
-        if starts[event] + count > len(out):
+        starts[event + 1] = starts[event] + count
+        if starts[event + 1] > len(out):
             return event
         for position in range(count):
             out[starts[event] + position] = scratch.ranks[position]
-        starts[event + 1] = starts[event] + count
     return len(starts) - 1
 
 
@@ -225,6 +308,38 @@ def offer_rows(view: SegmentView, scratch: MatchScratch, count: int, size: int) 
 def row_limit(scratch: MatchScratch, size: int, limit: int) -> int:
     """Return the row from which on none can enter the heap."""
     return min(limit, scratch.heap[0]) if size == len(scratch.heap) else limit
+
+
+@inner
+def search_blocks(
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, event: int, most: int
+) -> int:
+    """Offer the heap the matching rows in blocks before row `most`; return its size."""
+    blocks, codes, size = view.blocks, scratch.blocks.codes, 0
+    undecided = code_event(blocks, batch.events, event, 0, codes)
+    for block in range(len(blocks.tested)):
+        last = row_limit(scratch, size, most)
+        if blocks.least_onwards[block] >= last:
+            break
+        if blocks.least[block] >= last:
+            continue
+        scratch.counters[0] += blocks.starts[block + 1] - blocks.starts[block]
+        mask, border = compare_block(blocks, block, codes, 0)
+        if mask != 0:
+            mask = stamped_lanes(blocks, block, scratch.stamps, mask)
+        if mask == 0:
+            continue
+        tested = undecided | blocks.tested[block] | border
+        while mask != 0:
+            lane = lowest_bit(mask)
+            row = blocks.rows[block * LANES + lane]
+            needs_test = (tested >> lane) & 1
+            mask = without_lowest(mask)
+            if row < row_limit(scratch, size, most) and (
+                needs_test == 0 or new_match(view, row, scratch)
+            ):
+                size = heap_offer(scratch.heap, size, row)
+    return size
 
 
 @inlined
@@ -262,8 +377,10 @@ def top_event(
     Return their number. Lists are read in bands, each as long as all before it, so at most twice as
     much is read as if it were known where the k-th lies.
     """
-    size, k = 0, len(scratch.heap)
+    size = 0
     terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+    if len(view.blocks.rows) > 0:
+        size = search_blocks(view, batch, scratch, event, most)
     lists = collect_lists(view.postings, scratch.stamps, terms, values, scratch.lists)
     for which in range(0, WIDE * lists, WIDE):
         # The lists start far apart in memory: these misses overlap.
@@ -271,7 +388,7 @@ def top_event(
     limit = (view.size >> BANDS) + LEAST_BAND
     while True:
         size = search_band(view, scratch, lists, size, min(limit, most))
-        if size == k or limit >= most:
+        if limit >= row_limit(scratch, size, most):
             break
         limit *= 2
     heap_sort(scratch.heap, size)
