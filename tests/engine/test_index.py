@@ -1,11 +1,22 @@
 """The engine finds the same with every index."""
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tidings import Engine, TidingsError
+from tidings import (
+    Engine,
+    Event,
+    Policy,
+    Relaxed,
+    Subscriber,
+    Subscription,
+    TidingsError,
+)
 from tidings.index import INDEXES
 from tidings.rank.matcher import Matcher
 from tidings.testing import SCORERS, Workload, workload
@@ -90,6 +101,60 @@ def test_auto_takes_access_when_a_scan_has_taken_long(
     for event in WORK.events[:25]:
         assert asked.target(event, k=5) == plain.target(event, k=5)
     assert asked._stages.matcher.compiled is not None
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@settings(max_examples=5)
+@given(data=st.data())
+def test_auto_takes_access_for_batches_and_scans_for_single_events(
+    feeds: str, data: st.DataObject
+) -> None:
+    """Batches and single events alternate, subscriptions come and go; nothing differs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidings.rank.matcher.AT_ONCE", 3)
+        patch.setattr("tidings.rank.matcher.BATCHED", 3)
+        patch.setattr("tidings.rank.matcher.SEVERAL", 1000)
+        mixed, plain = filled("auto", WORK, feeds), filled("scan", WORK, feeds)
+        place = 0
+        while place < len(WORK.events):
+            count = data.draw(st.sampled_from((1, 1, 2, 5, 9)))
+            batch = WORK.events[place : place + count]
+            place += count
+            assert mixed.publish_many(batch) == plain.publish_many(batch)
+            changed = data.draw(st.sampled_from(WORK.subscriptions))
+            for engine in (mixed, plain):
+                if changed.id in engine._stages.matcher.subscriptions:
+                    engine.remove(changed.id)
+                else:
+                    engine.add(changed)
+        mine, theirs = (vars(engine.quality()) for engine in (mixed, plain))
+        assert mine.pop("dropped_by") == theirs.pop("dropped_by")
+        assert mine == pytest.approx(theirs)
+
+
+def test_a_scorer_that_fails_alone_is_set_aside_for_batches_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidings.rank.matcher.AT_ONCE", 2)
+    monkeypatch.setattr("tidings.rank.matcher.BATCHED", 1)
+
+    def fails(ranks: Sequence[float]) -> float:
+        raise ArithmeticError("no mean")
+
+    scorer = Relaxed(aggregate=fails)
+    engine = Engine()
+    engine.subscribe(Subscriber("ann", Policy(k=1, scorer=scorer)))
+    engine.subscribe(Subscriber("bob", Policy(k=1)))
+    engine.add(Subscription("a", "ann", any=[("x = 1", 0.5)]))
+    engine.add(Subscription("b", "bob", "x >= 0", prefrank=0.5))
+    engine.publish_many(Event(f"e{n}", {"x": 0}, published_at=n) for n in range(4))
+    assert engine._stages.matcher.compiled is not None
+    assert engine.set_aside == {}
+    [only] = engine.publish(Event("alone", {"x": 1}, published_at=5))
+    assert only.subscriber == "bob"
+    assert "no mean" in engine.set_aside["ann"]
+    found = engine.publish_many(Event(f"f{n}", {"x": 1}, published_at=6 + n) for n in range(4))
+    assert {each.subscriber for each in found} == {"bob"}
 
 
 @pytest.mark.parametrize("index", [*INDEXES, "auto"])

@@ -29,7 +29,9 @@ class DuePage:
     @classmethod
     def of(cls, deliveries: Sequence[Delivery], turn: int = 0) -> "DuePage":
         """Return a page of objects that are due with one event."""
-        return cls(deliveries, np.full(len(deliveries), turn, np.int64))
+        return (
+            cls(deliveries, np.full(len(deliveries), turn, np.int64)) if deliveries else NOTHING_DUE
+        )
 
     @classmethod
     def of_batch(cls, batch: DeliveryBatch, turns: Int64s, tables: IdTables) -> "DuePage":
@@ -87,3 +89,6 @@ class DuePage:
         pairs = zip(self.turns.tolist(), self.objects(), strict=True)
         by_turn = groupby(pairs, key=lambda pair: pair[0])
         return [(turn, [delivery for _, delivery in group]) for turn, group in by_turn]
+
+
+NOTHING_DUE: Final = DuePage((), np.zeros(0, np.int64))

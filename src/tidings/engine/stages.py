@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.growable import grown
-from tidings.engine.due_page import DuePage
+from tidings.engine.due_page import NOTHING_DUE, DuePage
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, clipped, described
@@ -119,6 +119,7 @@ class Stages:
         for subscriber in matcher.subscribers.values():
             self._note_kind(subscriber)
         self._compiled = matcher.compiled
+        self._alone = ObjectHandoff(matcher, feeds, self.quality)
         self._handoff = self._new_handoff()
 
     def enrol(self, subscriber: Subscriber) -> None:
@@ -231,9 +232,12 @@ class Stages:
 
     def _match(self, events: Sequence[Event]) -> Matches | None:
         """Match events together; if that fails, each is matched alone when it is offered."""
+        self.matcher.expect(len(events))
         if self.matcher.compiled != self._compiled:  # the matcher has switched to another index
             self._compiled = self.matcher.compiled
             self._handoff = self._new_handoff()
+        if len(events) == 1 and self.matcher.scans_single:
+            return None
         try:
             return self._handoff.match(events)
         except Exception:  # noqa: BLE001 - the event at fault is found when it is offered
@@ -254,16 +258,17 @@ class Stages:
         """Offer the matched events of a run; if a stage fails, only those that make it fail do."""
 
         def offer(places: Sequence[int]) -> DuePage | StageFailure:
-            return self._handoff.offer(run.of_events(_range(places)))
+            part = run.of_events(_range(places))
+            return (self._alone if part.matches is None else self._handoff).offer(part)
 
         for part in bisect(offer, range(len(run.events))):
             if isinstance(part, Culprit):
                 places = range(part.item, part.item + 1)
-                yield OfferedEvents(places, DuePage.of([]), _failure(run, places, part.reason))
+                yield OfferedEvents(places, NOTHING_DUE, _failure(run, places, part.reason))
                 continue
             places, due = _range(part.items), part.result
             if isinstance(due, StageFailure):
-                yield OfferedEvents(places, DuePage.of([]), _failure(run, places, due.reason))
+                yield OfferedEvents(places, NOTHING_DUE, _failure(run, places, due.reason))
             else:
                 yield OfferedEvents(places, due.from_turn(places.start))
 
@@ -273,6 +278,8 @@ class Stages:
             if not isinstance(self.feeds, TableFeeds):
                 return DuePage.of(self.feeds.advance(now), turn)
             batch = self.feeds.advance_columns(now)
+            if not len(batch):
+                return NOTHING_DUE
             turns = np.full(len(batch), turn, np.int64)
             return DuePage.of_batch(batch, turns, self.feeds.tables)
         except TidingsError:
@@ -310,7 +317,7 @@ class Stages:
     def _new_handoff(self) -> Handoff:
         if isinstance(self.feeds, TableFeeds) and self.matcher.compiled is not None:
             return ArrayHandoff(*self.matcher.compiled, self.feeds, self.quality)
-        return ObjectHandoff(self.matcher, self.feeds, self.quality)
+        return self._alone
 
 
 def _range(places: Sequence[int]) -> range:
@@ -401,10 +408,11 @@ class ArrayHandoff:
         return self._feeds.quiet_until(start)
 
     def offer(self, run: StepRun) -> DuePage | StageFailure:
-        """Offer events with their matches; match one if that failed together with others."""
-        matches = self.match(run.events) if run.matches is None else run.matches
+        """Offer events with their matches."""
+        matches = run.matches
+        assert matches is not None
         if not len(matches.ranks):
-            return DuePage.of([])
+            return NOTHING_DUE
         matches = matches._replace(
             subscribers=self._translate_subscribers(matches.subscribers),
             matched=self._translate_subscriptions(matches.matched),

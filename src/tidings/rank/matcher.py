@@ -14,6 +14,7 @@ import numpy as np
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
+from tidings.index.scan import Scan
 from tidings.model import validate
 from tidings.model.records import Event, Match, Subscription
 from tidings.policy import Subscriber
@@ -35,6 +36,9 @@ Loading them takes 0.05 s of processor time, and 5 s where they have to be compi
 tests a subscription in about a microsecond.
 """
 SCANNED: Final = 2_000_000
+AT_ONCE: Final = 32
+BATCHED: Final = 1000
+"""So many events that came AT_ONCE or more together are worth it, however few subscriptions."""
 PREPARED: Final = 8
 """How many scorers are kept prepared for one subscriber."""
 Refusal = tuple[Subscription, InvalidSubscription]
@@ -44,9 +48,9 @@ class Matcher:
     """Subscribers with their subscriptions, in an index, ready to rank events.
 
     A subscription may be added before its subscriber; it has no effect until then. The index `auto`
-    is a scan for few subscriptions, and `access` from the first time that there are many, or that
-    the scan has taken long. A subscriber whose scorer fails is set aside: it gets no matches until
-    it subscribes again.
+    is a scan for few subscriptions, and `access` from the first time that there are many, that the
+    scan has taken long, or that many events came together. A subscriber whose scorer fails is set
+    aside: it gets no matches until it subscribes again.
     """
 
     def __init__(
@@ -65,7 +69,8 @@ class Matcher:
         self._owned: dict[str, dict[str, Subscription]] = {}
         self._rankers: dict[str, dict[Scorer, Ranker]] = {}
         self._kinds: frozenset[bool] | None = None  # after a change: None
-        self._scanned = 0
+        self._scanned = self._batched = 0
+        self._few: Scan | None = None  # for single events beside the access index
         for subscriber in subscribers:
             self.subscribe(subscriber)
         for _, error in self.add_many(subscriptions):
@@ -185,6 +190,7 @@ class Matcher:
             )
         self.subscriptions[subscription.id] = subscription
         self._owned.setdefault(subscription.subscriber, {})[subscription.id] = subscription
+        self._few = None
         self._rankers.pop(subscription.subscriber, None)
 
     def _present(self, subscription: str) -> Subscription:
@@ -195,6 +201,7 @@ class Matcher:
     def _forget(self, subscription: str) -> None:
         """Undo `_note`."""
         removed = self.subscriptions.pop(subscription)
+        self._few = None
         owned = self._owned[removed.subscriber]
         del owned[subscription]
         if not owned:
@@ -224,7 +231,7 @@ class Matcher:
         """Return a match for every subscriber that wants the event, in order of their ids."""
         if self._is_slow_scan():
             self._grow()
-        if self._access is not None and self._ranker:
+        if self._access is not None and self._ranker and not self.scans_single:
             return _named(self._access, self._ranker, event)
         matches = list[Match]()
         for partial in self._scorer_kinds():
@@ -241,6 +248,19 @@ class Matcher:
             return False
         self._scanned += events * len(self.subscriptions)
         return self._scanned > SCANNED
+
+    def expect(self, events: int) -> None:
+        """Replace the scan if events that come together have become many."""
+        if self.index != AUTO or self._access is not None or events < AT_ONCE:
+            return
+        self._batched += events
+        if self._batched > BATCHED and self.subscriptions:
+            self._grow()
+
+    @property
+    def scans_single(self) -> bool:
+        """Whether a scan takes less time for one event than kernels."""
+        return self.index == AUTO and len(self.subscriptions) < SEVERAL
 
     def _scorer_kinds(self) -> frozenset[bool]:
         """Return whether there are scorers of whole matches (False) and of partial ones (True)."""
@@ -329,7 +349,10 @@ class Matcher:
     def _hits(self, event: Event, *, partial: bool) -> dict[str, list[Subscription]]:
         """Return by subscriber the subscriptions that cover the event, or that it touches."""
         hits: dict[str, list[Subscription]] = defaultdict(list)
-        look = self._index.touching if partial else self._index.matching
+        index = self._index
+        if self._access is not None and self.scans_single:
+            index = self._few = self._few or Scan(self.subscriptions.values())
+        look = index.touching if partial else index.matching
         for hit in look(event):
             hits[hit.subscriber].append(hit)
         return hits
@@ -344,6 +367,8 @@ class Matcher:
             rank = checked_rank(ranker.rank(event, own))
         except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
             self._set_aside(subscriber.id, error)
+            if self._ranker:
+                self._ranker.ignore(subscriber.id)
             return None
         ids = tuple(hit.id for hit in own)
         return None if rank is None else Match(subscriber.id, event, rank, ids)

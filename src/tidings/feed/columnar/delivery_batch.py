@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class DeliveryBatch:
 
     def __init__(self, parts: Sequence[CohortDeliveries], tables: IdTables) -> None:
         self._tables, self._generation = tables, tables.generation
-        self._parts = parts = parts or [object_deliveries([])]
+        self._parts = parts = parts or [_NONE]
         if len(parts) == 1:
             self.subscriber, self.columns = parts[0].subscriber, parts[0].columns
             self.rank, self.part = parts[0].rank, np.zeros(len(parts[0].rank), np.int64)
@@ -119,6 +119,9 @@ def object_deliveries(ordered: Sequence[tuple[int, Delivery]]) -> CohortDeliveri
     objects = [delivery for _, delivery in ordered]
     ranks = np.array([delivery.rank for delivery in objects], np.float64)
     return CohortDeliveries(np.full(len(ordered), -1), columns, ranks, ranks, "", objects)
+
+
+_NONE: Final = object_deliveries([])
 
 
 def _window_form(name: str, row: Sequence[int]) -> dict[str, Any]:

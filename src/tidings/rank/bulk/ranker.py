@@ -195,12 +195,16 @@ class BulkRanker:
         self._users[self._method[name]] += 1
         self._method[name].update([owner])
 
+    def ignore(self, subscriber: str) -> None:
+        """Rank no more for a subscriber whose scorer has failed, until it subscribes again."""
+        self._aside.add(subscriber)
+        self._silence(subscriber)
+
     def _set_owner_aside(self, owner: Owner, error: Exception) -> None:
         self._set_aside(owner.subscriber.id, error)
 
     def _set_aside(self, subscriber: str, error: Exception) -> None:
-        self._aside.add(subscriber)
-        self._silence(subscriber)
+        self.ignore(subscriber)
         self._on_set_aside(subscriber, error)
 
     def _silence(self, subscriber: str) -> None:
