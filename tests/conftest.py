@@ -153,16 +153,16 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     """Start moto's server for the first test that asks for it; return its endpoint."""
-    from tests.servers import moto_server
+    from tests.sources.clouds import running_cloud
 
-    with moto_server() as endpoint:
-        yield endpoint
+    with running_cloud() as cloud:
+        yield cloud.address
 
 
 @pytest.fixture(scope="session")
 def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a NATS server for the first test that asks for it; return its URL."""
-    from tests.servers import nats_server
+    from tests.sources.nats_servers import running_nats
 
-    with nats_server(tmp_path_factory.mktemp("nats")) as url:
-        yield url
+    with running_nats(tmp_path_factory.mktemp("nats")) as server:
+        yield server.address

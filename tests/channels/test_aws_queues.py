@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from tests.channels.sending import channel_of, declared, deliver, send_all
-from tests.servers import ACCOUNT, REGION, aws_client, proxy_to
+from tests.proxy import proxy_to
+from tests.sources.clouds import ACCOUNT
 from tests.store.appender import delivery
 
 from tidings.channels.aws_queues import AwsAccount, SnsTransport, SqsTransport
@@ -26,8 +28,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def account(endpoint: str) -> AwsAccount:
-    key, secret = ACCOUNT.values()
-    return AwsAccount(REGION, endpoint, Secret(value=key), Secret(value=secret))
+    region, key, secret = ACCOUNT.values()
+    return AwsAccount(region, endpoint, Secret(value=key), Secret(value=secret))
+
+
+def aws_client(service: Any, endpoint: str) -> Any:
+    region, key, secret = ACCOUNT.values()
+    return boto3.client(
+        service,
+        region_name=region,
+        endpoint_url=endpoint,
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
+    )
 
 
 def make_queue(endpoint: str, name: str) -> str:
@@ -99,7 +112,7 @@ def test_a_queue_that_is_away_gets_everything_in_order_when_it_is_back(
         state = channel_of(store)
         assert (state.state, state.failures, state.sent) == ("failing", 1, 1)
         assert state.reason
-        assert "swordfish" not in state.reason
+        assert "Sw0rdfish" not in state.reason
         assert store.channels.backlog(state.key).waiting == len(EVENTS) - 1
         proxy.up()
         send_all(store, sqs)
@@ -140,7 +153,7 @@ def test_subscriptions_of_a_topic_filter_by_attributes(store: Store, moto: str) 
     filters = {"all": {}, "ada": {"subscriber": ["ada"]}, "s9": {"matched": ["s9"]}}
     queues = {name: make_queue(moto, f"sns-{name}") for name in filters}
     for name, policy in filters.items():
-        arn = f"arn:aws:sqs:{REGION}:123456789012:sns-{name}"
+        arn = f"arn:aws:sqs:{ACCOUNT['region']}:123456789012:sns-{name}"
         attributes = {"RawMessageDelivery": "true", "FilterPolicy": json.dumps(policy)}
         aws_client("sns", moto).subscribe(
             TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=attributes

@@ -9,7 +9,8 @@ from typing import Any
 import nats as nats_library
 import pytest
 from tests.channels.sending import channel_of, declared, deliver, send_all
-from tests.servers import nats_server, proxy_to
+from tests.proxy import proxy_to
+from tests.sources.nats_servers import running_nats
 
 from tidings.channels.jetstream import JetStreamTransport
 from tidings.channels.sender import delivery_key
@@ -121,7 +122,9 @@ def test_a_password_opens_a_server_and_is_not_shown(
 ) -> None:
     deliver(store, 0, "e0")
     arguments = ("--user", "ann", "--pass", "sword-fish-9")
-    with nats_server(tmp_path / "nats", *arguments) as url:
+    (tmp_path / "nats").mkdir()
+    with running_nats(tmp_path / "nats", *arguments) as server:
+        url = server.address
         add_stream(url.replace("nats://", "nats://ann:sword-fish-9@"), "closed")
         wrong = JetStreamTransport((url,), "closed.all", "ann", Secret(value="sword-dance-3"))
         send_all(store, declared("nats", wrong), patience_s=0)

@@ -149,9 +149,10 @@ class Dispatcher:
             return False
         if await self._due():
             return False
-        late = time.monotonic() >= deadline
-        failing = self._store.outbox.failing
-        return late or not await asyncio.to_thread(failing, tuple(self._openers))
+        if time.monotonic() >= deadline:
+            return True
+        unfinished = self._store.outbox.unfinished
+        return not await asyncio.to_thread(unfinished, tuple(self._openers), self._now_us())
 
     async def _serve(self, key: str, stop: Flag) -> None:
         """Send what is due of one channel, until it rests or its turn is over."""

@@ -20,9 +20,9 @@ _DUE: Final = f"""
     AND kind IN ({{}}) AND ({HAS_NEW} OR EXISTS (
         SELECT 1 FROM channel_failures AS f WHERE f.key = channels.key AND f.next_us <= ?))
     ORDER BY next_us, key LIMIT ?"""
-_FAILING: Final = f"""
-    SELECT 1 FROM channels WHERE disabled IS NULL AND paused_us IS NULL AND failures > 0
-    AND kind IN ({{}}) AND {HAS_NEW} LIMIT 1"""
+_UNFINISHED: Final = f"""
+    SELECT 1 FROM channels WHERE disabled IS NULL AND paused_us IS NULL
+    AND (failures > 0 OR leased_us > ?) AND kind IN ({{}}) AND {HAS_NEW} LIMIT 1"""
 _LEASE: Final = """
     UPDATE channels SET leased_us = ?, leased_by = ?
     WHERE key = ? AND leased_us <= ? AND disabled IS NULL AND paused_us IS NULL"""
@@ -87,12 +87,12 @@ class Outbox:
         )
         return [read_channel(row) for row in rows]
 
-    def failing(self, kinds: Sequence[str]) -> bool:
-        """Return whether a channel of some kinds fails, and has something to send."""
+    def unfinished(self, kinds: Sequence[str], now_us: int) -> bool:
+        """Return whether a channel has something to send, but fails or is reserved by another."""
         if not kinds:
             return False
-        sql = _FAILING.format(", ".join("?" * len(kinds)))
-        return bool(self._database.read(lambda session: session.rows(sql, *kinds)))
+        sql = _UNFINISHED.format(", ".join("?" * len(kinds)))
+        return bool(self._database.read(lambda session: session.rows(sql, now_us, *kinds)))
 
     def lease(self, key: str, owner: str, now_us: int, until_us: int) -> Channel | None:
         """Reserve a channel until a time and return it; None if another dispatcher has it."""

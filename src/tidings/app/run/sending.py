@@ -16,8 +16,10 @@ from tidings.model.values import SECOND_US
 from tidings.store import Store, open_store
 from tidings.store.channels import Channel
 
-DRAIN_S: Final = 10.0
-"""How long a channel that fails is tried again at the end of a run."""
+DRAIN_S: Final = 15.0
+"""How long a channel that fails is tried again at the end of a run.
+
+It is longer than the reservation of a dispatcher that was killed."""
 
 
 @dataclass(frozen=True)
