@@ -17,6 +17,7 @@ PAGES = {
         "policies",
         "spark",
         "pipeline",
+        "sources",
         "operations",
         "capacity",
         "lab",

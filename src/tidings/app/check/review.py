@@ -18,10 +18,15 @@ from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
 from tidings.formats.event_source import Source, showing
 from tidings.formats.files import SUFFIXES, read_events
+from tidings.formats.messages import MessageSource
 from tidings.formats.policy_words import describe_policy
 from tidings.model import validate
 from tidings.model.diagnosis import Diagnosis
 from tidings.policy import Subscriber
+from tidings.sources.sample import sample_messages
+
+MESSAGES: Final = 1_000
+"""How many messages of a source are compared with the subscriptions."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +115,24 @@ def _review_config(path: Path, result: Review) -> None:
             records = _read_lazily(read, file)
             source = config.source
             audit.read(file, "events", showing(records, source.content, source.hidden))
+    elif isinstance(config.source, MessageSource):
+        _sample_messages(config, config.source, audit)
     audit.compare_with_events(config.policy)
     shown = [name for name in config.source.content if name not in config.source.hidden]
     audit.check_content(path, shown)
     result.checked.append(CheckedFile(path, "config"))
     result.include(audit)
     result.read_back(audit.with_owners(config.policy))
+
+
+def _sample_messages(config: Config, source: MessageSource, audit: Audit) -> None:
+    """Check the options of a source and read its first messages; nothing of it changes."""
+    try:
+        records = list(sample_messages(source, config.limits, MESSAGES))
+    except TidingsError as error:
+        audit.problems.append(Problem(config.path, f"[source] {error}"))
+    else:
+        audit.read(Path(source.format), "events", records)
 
 
 def _read_lazily(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:
