@@ -13,6 +13,7 @@ PAGES = {
         "digest",
         "web-app",
         "service",
+        "mail",
         "page",
         "policies",
         "spark",

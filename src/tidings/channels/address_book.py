@@ -48,8 +48,7 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
         "person": person.to_dict(),
         # The links in messages to the old address end with it.
         "secret": kept["secret"] if is_same else secrets.token_urlsafe(_SECRET_BYTES),
-        "verified_us": (kept.get("verified_us") if is_same else None)
-        or (now_us if verified else None),
+        "verified_us": now_us if verified else kept.get("verified_us") if is_same else None,
     }
     return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)
 
@@ -64,7 +63,7 @@ def declare_entries(store: Store, drafts: Sequence[EntryDraft], now_us: int) -> 
 
 def is_verified(channel: Channel) -> bool:
     """Return whether messages may be sent to the address of a channel."""
-    return bool(channel.settings.get("verified_us"))
+    return channel.settings.get("verified_us") is not None
 
 
 def set_verified(store: Store, channel: Channel, now_us: int) -> None:

@@ -107,7 +107,7 @@ def person_openers(
     threads = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail")
 
     def open_sender(channel: Channel) -> DigestSender | None:
-        if channel.subscriber is None or not channel.settings.get("verified_us"):
+        if channel.subscriber is None or channel.settings.get("verified_us") is None:
             return None
         person = PersonChannel.of(channel.settings)
         owner = LinkOwner(tenant, channel.key, str(channel.settings["secret"]))
