@@ -58,6 +58,13 @@ def test_hostile_text_changes_no_header_and_no_part(shown: Digest) -> None:
     assert document.get_content().replace("\r\n", "\n") == html_layout(shown)
 
 
+def test_a_mail_that_is_sent_again_is_the_same() -> None:
+    shown = digest({"title": "--=_0f3c", "summary": "x" * 75 + " --=_0f3c--" * 9})
+    mails = {digest_mail(SETTINGS, "a@b.example", shown, "0f3c", 0).as_bytes() for _ in range(3)}
+    assert len(mails) == 1
+    assert len(list(arrived(shown).iter_parts())) == 2
+
+
 @given(digests)
 def test_lines_are_as_short_as_servers_want(shown: Digest) -> None:
     mail = digest_mail(SETTINGS, "ada@example.org", shown, "0f3c", 0)

@@ -53,12 +53,15 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
     return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)
 
 
-def declare_entries(store: Store, drafts: Sequence[EntryDraft], now_us: int) -> None:
-    """Enter the channels that a config lists, unless they are there as it says."""
+def declare_entries(store: Store, drafts: Sequence[EntryDraft], now_us: int) -> list[Channel]:
+    """Enter the channels that a config lists, unless they are there as it says; return them."""
+    channels = list[Channel]()
     for draft in drafts:
         known = find_entry(store, draft.subscriber, draft.id)
         if known is None or PersonChannel.of(known.settings) != draft.person:
-            put_entry(store, draft, now_us)
+            known = put_entry(store, draft, now_us)
+        channels.append(known)
+    return channels
 
 
 def is_verified(channel: Channel) -> bool:
@@ -83,10 +86,9 @@ def entry_state(store: Store, channel: Channel) -> dict[str, Any]:
     """Return a channel as its owner may see it: without secrets, with what failed."""
     person = PersonChannel.of(channel.settings)
     form = {name: _listed(value) for name, value in person.to_dict().items()}
-    if person.kind != MAIL:  # who knows it can write to the chat
-        form["address"] = shorten_url(person.address)
     failed = store.channels.failures(channel.key, _LISTED)
     return form | {
+        "address": shown_address(channel),
         "id": channel.id,
         "subscriber": channel.subscriber,
         "created_at": format_time(channel.created_us),
@@ -99,6 +101,12 @@ def entry_state(store: Store, channel: Channel) -> dict[str, Any]:
         "disabled": channel.disabled,
         "failed": [failure_form(failure) for failure in failed],
     }
+
+
+def shown_address(channel: Channel) -> str:
+    """Return the address of a channel; that of a chat is a secret, so only its host."""
+    person = PersonChannel.of(channel.settings)
+    return person.address if person.kind == MAIL else shorten_url(person.address)
 
 
 def failure_form(failure: FailedDelivery) -> dict[str, Any]:

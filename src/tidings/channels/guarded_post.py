@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 from ssl import SSLContext
-from typing import Final, NamedTuple
-
-import httpx2
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tidings.channels.webhook_target import TargetRules, read_url, resolve
 from tidings.errors import TidingsError, described
+
+if TYPE_CHECKING:
+    import httpx2
 
 ATTEMPT_S: Final = 15.0
 _READ_BYTES: Final = 1_000
@@ -27,12 +28,14 @@ class PostAnswer(NamedTuple):
         return 200 <= self.status < 300
 
 
-def open_http(trust: SSLContext | None = None) -> httpx2.AsyncClient:
+def open_http(trust: SSLContext | None = None) -> "httpx2.AsyncClient":
     """Return a client that goes exactly where it is told; many may share what they trust.
 
     A proxy would resolve names by itself; and a connection is to an address: another host at the
     same one must not reuse it.
     """
+    import httpx2
+
     return httpx2.AsyncClient(
         verify=trust or True,
         follow_redirects=False,
@@ -43,9 +46,15 @@ def open_http(trust: SSLContext | None = None) -> httpx2.AsyncClient:
 
 
 async def post(
-    http: httpx2.AsyncClient, url: str, rules: TargetRules, body: bytes, headers: Mapping[str, str]
+    http: "httpx2.AsyncClient",
+    url: str,
+    rules: TargetRules,
+    body: bytes,
+    headers: Mapping[str, str],
 ) -> PostAnswer:
     """Send a request once; return the answer with the beginning of its text."""
+    import httpx2
+
     try:
         async with asyncio.timeout(ATTEMPT_S):
             # Both are checked again each time: rules change, and names move.
@@ -69,7 +78,7 @@ async def post(
     return PostAnswer(response.status_code, text, response.headers.get("retry-after"))
 
 
-async def _beginning(response: httpx2.Response) -> str:
+async def _beginning(response: "httpx2.Response") -> str:
     content = b""
     async for chunk in response.aiter_raw(_READ_BYTES):
         content += chunk

@@ -24,6 +24,8 @@ def digest_mail(
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail.set_content(text_layout(digest), cte=_QUOTED)
     mail.add_alternative(html_layout(digest), subtype="html", cte=_QUOTED)
+    # The same mail each time; and quoted-printable text never holds `=_`, whatever it says.
+    mail.set_boundary(f"=_{name}")
     return mail
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
-
-import httpx2
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tidings.channels.card import Card, CardTemplate
 from tidings.channels.chat import JSON_HEADERS, chat_body, read_answer
@@ -28,6 +26,9 @@ from tidings.store import Store
 from tidings.store.channels import Channel
 from tidings.store.digests import FixedDigest
 from tidings.store.records import SUBSCRIPTION
+
+if TYPE_CHECKING:
+    import httpx2
 
 _MAILS_AT_ONCE: Final = 8
 _MOST_IN_MAIL: Final = 200
@@ -81,7 +82,7 @@ class ChatTransport:
     person: PersonChannel
     rules: TargetRules
     compose: _Composer
-    http: httpx2.AsyncClient
+    http: "httpx2.AsyncClient"
     clock: Callable[[], float]
     most: int = _MOST_IN_CHAT
 

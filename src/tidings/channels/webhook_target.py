@@ -16,12 +16,13 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import Final, NamedTuple
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.formats.public_address import NetworkAddress, embedded_address, is_public
+
+if TYPE_CHECKING:
+    import httpx2
 
 _URL_BYTES: Final = 2_000
 _PORTS: Final = 65_535
@@ -55,11 +56,11 @@ class TargetRules(NamedTuple):
 class CheckedTarget(NamedTuple):
     """An address to connect to, for a URL that names a host."""
 
-    url: httpx2.URL
+    url: "httpx2.URL"
     address: str
 
     @property
-    def direct_url(self) -> httpx2.URL:
+    def direct_url(self) -> "httpx2.URL":
         """The URL with the address in place of the name."""
         return self.url.copy_with(host=self.address)
 
@@ -69,14 +70,15 @@ class CheckedTarget(NamedTuple):
         return self.url.netloc.decode("ascii")
 
 
-def read_url(text: object, rules: TargetRules) -> httpx2.URL:
+def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     """Return a URL that a webhook may have; its name is resolved only when it is used."""
     if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
         raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
+    http = _http()
     try:
-        url = httpx2.URL(text)
+        url: httpx2.URL = http.URL(text)
         is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
-    except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
+    except (http.InvalidURL, ValueError, UnicodeError) as error:
         raise InvalidForm(f"`url` {shown(text)} cannot be read: {error}") from None
     if not is_complete or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
         raise InvalidForm(
@@ -97,11 +99,11 @@ def shorten_url(url: str) -> str:
     >>> shorten_url("https://hooks.slack.com/services/T0/B0/secret")
     'https://hooks.slack.com/...'
     """
-    known = httpx2.URL(url)
+    known = _http().URL(url)
     return f"{known.scheme}://{known.netloc.decode('ascii')}/..."
 
 
-async def resolve(url: httpx2.URL, rules: TargetRules) -> CheckedTarget:
+async def resolve(url: "httpx2.URL", rules: TargetRules) -> CheckedTarget:
     """Return an address of a URL; refuse it if any of its addresses is not allowed."""
     port = url.port or (443 if url.scheme == "https" else 80)
     name = url.raw_host.decode("ascii").strip("[]")
@@ -115,11 +117,21 @@ async def resolve(url: httpx2.URL, rules: TargetRules) -> CheckedTarget:
     return CheckedTarget(url, str(addresses[0]))
 
 
-def _check(addresses: list[NetworkAddress], url: httpx2.URL, rules: TargetRules) -> None:
+def _check(addresses: list[NetworkAddress], url: "httpx2.URL", rules: TargetRules) -> None:
     if not addresses or not all(map(rules.allow_address, addresses)):
         raise InvalidForm(
             f"{shown(url.host)} is at an address that is not public; webhooks go to public ones"
         )
+
+
+def _http() -> Any:
+    """Return the HTTP library, which mail does not need."""
+    try:
+        import httpx2
+    except ImportError as error:
+        reason = f"webhooks and chats need {error.name}"
+        raise TidingsError(f"{reason}; install it with: pip install 'tidings[client]'") from None
+    return httpx2
 
 
 def _literal(host: str) -> NetworkAddress | None:

@@ -1,8 +1,8 @@
 """A whole config: its tables, their defaults, and the rules that hold between them.
 
 `[source]`, `[subscriptions]` and `[sink]` are required; `[subscribers]`, `[policies.NAME]`,
-`[stream]`, `[spark]`, `[metrics]`, `[limits]`, `[[channels]]` and `engine` are optional. Paths are
-relative to the folder of the file.
+`[stream]`, `[spark]`, `[metrics]`, `[limits]`, `[[channels]]`, `[mail]`, `[template]`, `[[people]]`
+and `engine` are optional. Paths are relative to the folder of the file.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tidings.app.config.people import TABLES, PeopleConfig, read_people
 from tidings.app.config.sink import SinkConfig, read_sink
 from tidings.app.config.source import read_source
 from tidings.app.config.toml import (
@@ -50,6 +51,7 @@ _OPTIONAL: Final = (
     "metrics",
     "limits",
     "channels",
+    *TABLES,
 )
 
 
@@ -82,10 +84,16 @@ class Config:
     metrics: Metrics = Metrics()
     limits: Limits = TRUSTED
     channels: tuple[DeclaredChannel, ...] = ()
+    people: PeopleConfig | None = None
 
     def policy(self, subscriber: str) -> Policy:
         """Return the policy of a subscriber that is not listed: its own, or the default."""
         return self.policies.get(subscriber, self.policies.get(DEFAULT, DEFAULT_POLICY))
+
+    @property
+    def sends(self) -> bool:
+        """Whether deliveries are sent to channels or people."""
+        return bool(self.channels) or self.people is not None
 
     @property
     def outbox(self) -> Address:
@@ -167,6 +175,7 @@ def _read_config(form: Form, path: Path) -> Config:
         settings=_spark_settings(tables.get("spark", {})),
         metrics=_metrics(tables.get("metrics", {}), base),
         channels=read_channels(tables.get("channels", [])),
+        people=read_people(tables, base),
         **stream,
     )
 

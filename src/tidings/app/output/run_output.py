@@ -63,6 +63,7 @@ def dry_run_rows(plan: RunPlan, columns: Iterable[tuple[str, str]]) -> list[tupl
         ("trigger", config.trigger),
         ("sink", f"{config.sink.format}: {config.sink.label}"),
         ("channels", ", ".join(f"{each.id} ({each.kind})" for each in config.channels)),
+        ("people", "" if config.people is None else plural(len(config.people.entries), "channel")),
     ]
     spark_only = ("buckets", "trigger", "columns")
     return [

@@ -123,7 +123,7 @@ def _open_output(plan: RunPlan) -> Iterator[WriteBatch]:
     """Yield a function that writes a batch to the store or the folder of the sink."""
     config, query = plan.config, plan.folder.query
     has_store = config.sink.store is not None
-    if not has_store and not config.channels:
+    if not has_store and not config.sends:
         yield lambda number, output: _write_to_folder(plan.folder, number, output)
         return
     with open_store(config.outbox.url) as store:

@@ -1,7 +1,7 @@
 """The channels of a run: its deliveries are sent while it goes on, and the rest at its end."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event as Flag
@@ -10,10 +10,13 @@ from typing import Any, Final
 
 from tidings.app.config import Config
 from tidings.channels import Dispatcher
+from tidings.channels.address_book import declare_entries, shown_address
+from tidings.channels.person_senders import person_openers
 from tidings.channels.registry import declare, openers
-from tidings.channels.transport import DeclaredChannel
+from tidings.errors import StoreError
 from tidings.model.values import SECOND_US
 from tidings.store import Store, open_store
+from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import Channel
 
 DRAIN_S: Final = 15.0
@@ -42,10 +45,10 @@ class ChannelReport:
 class RunChannels:
     """The channels of a run, and their dispatcher in a thread."""
 
-    def __init__(self, store: Store, declared: Sequence[DeclaredChannel]) -> None:
-        self._store, self._declared = store, declared
-        declare(store, declared, time.time_ns() * SECOND_US // 10**9)
-        self._sent_before = {each.id: self._state(each).sent for each in declared}
+    def __init__(self, store: Store, config: Config) -> None:
+        self._store, self._config = store, config
+        self._targets = dict(_declare_all(store, config))
+        self._sent_before = {key: self._state(key).sent for key in self._targets}
         self.reports: list[ChannelReport] = []
         self._stop = Flag()
         self._thread = Thread(
@@ -57,7 +60,7 @@ class RunChannels:
         """Send the rest, and report; a channel that fails is left to the next run."""
         self.stop()
         self._dispatcher().run(Flag(), DRAIN_S)
-        self.reports = [self._report(each, self._state(each)) for each in self._declared]
+        self.reports = [self._report(self._state(key)) for key in self._targets]
 
     def stop(self) -> None:
         """Stop after what is being sent."""
@@ -65,23 +68,39 @@ class RunChannels:
         self._thread.join()
 
     def _dispatcher(self) -> Dispatcher:
-        return Dispatcher(self._store, openers(self._declared))
+        senders = openers(self._config.channels)
+        if self._config.people is not None:
+            senders |= person_openers(self._store, DEFAULT_TENANT, self._config.people.settings)
+        return Dispatcher(self._store, senders)
 
-    def _state(self, declared: DeclaredChannel) -> Channel:
-        found = self._store.channels.find(declared.id, kind=declared.kind)
-        return found[0]
+    def _state(self, key: str) -> Channel:
+        channel = self._store.channels.get(key)
+        if channel is None:
+            raise StoreError("a channel of this run was removed while it went on")
+        return channel
 
-    def _report(self, declared: DeclaredChannel, channel: Channel) -> ChannelReport:
+    def _report(self, channel: Channel) -> ChannelReport:
         backlog = self._store.channels.backlog(channel.key)
         return ChannelReport(
             channel.id,
             channel.kind,
-            declared.transport.label,
-            channel.sent - self._sent_before[channel.id],
+            self._targets[channel.key],
+            channel.sent - self._sent_before[channel.key],
             backlog.waiting + backlog.retrying,
             backlog.given_up,
             channel.disabled or channel.reason,
         )
+
+
+def _declare_all(store: Store, config: Config) -> Iterator[tuple[str, str]]:
+    """Enter the channels and the people of a config; yield the key of each, and where it leads."""
+    now_us = time.time_ns() * SECOND_US // 10**9
+    declare(store, config.channels, now_us)
+    for declared in config.channels:
+        yield store.channels.find(declared.id, kind=declared.kind)[0].key, declared.transport.label
+    if config.people is not None:
+        for channel in declare_entries(store, config.people.entries, now_us):
+            yield channel.key, shown_address(channel)
 
 
 @contextmanager
@@ -90,11 +109,11 @@ def sending(config: Config) -> Iterator[RunChannels | None]:
 
     After an error only what is being sent is finished: the outbox keeps the rest.
     """
-    if not config.channels:
+    if not config.sends:
         yield None
         return
     with open_store(config.outbox.url) as store:
-        channels = RunChannels(store, config.channels)
+        channels = RunChannels(store, config)
         try:
             yield channels
         except BaseException:

@@ -243,7 +243,7 @@ def open_sink(plan: RunPlan, on_written: OnWritten) -> Write:
     sink, folder = plan.config.sink, plan.folder
     if sink.format == STORE and sink.store is not None:
         return store_sink(sink.store.url, folder.query, on_written)
-    if plan.config.channels:
+    if plan.config.sends:
         on_written = _with_outbox(plan, on_written)
     if sink.format == "jsonl":
         return _json_lines_sink(folder, on_written)
