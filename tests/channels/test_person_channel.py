@@ -89,6 +89,16 @@ def test_other_texts_are_no_mailboxes(text: Any) -> None:
         read_mail_address(text)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://u:SECRET@hooks.example/", "https://hooks.example/#SECRET", "SECRET", "ht!p://SECRET"],
+)
+def test_the_address_of_a_chat_is_not_shown(url: str) -> None:
+    with pytest.raises(InvalidForm) as caught:
+        PersonChannel.load({"kind": "teams", "address": url}, RULES)
+    assert "SECRET" not in str(caught.value)
+
+
 def test_mailboxes_keep_their_names() -> None:
     for text in ("a.b+c@d.example", "O'Neil!x@example.org", "ada@localhost"):
         assert read_mail_address(text) == text

@@ -55,7 +55,7 @@ def test_every_content_gives_documents_that_parse(name: str, content: dict[str, 
     feed = ET.fromstring(write_atom("t", name, deliveries))
     assert len(feed.findall(f"{ATOM}entry")) == 1
     for link in feed.iter(f"{ATOM}link"):
-        assert str(link.get("href")).startswith(("http://", "https://"))
+        assert str(link.get("href")).startswith(("http://", "https://", "mailto:"))
     assert len(json.loads(write_json_feed("t", name, deliveries))["items"]) == 1
 
 

@@ -144,8 +144,21 @@ def _read_route(given: dict[str, Any]) -> None:
 
 
 def read_address(kind: str, value: object, rules: TargetRules) -> str:
-    """Return an address of a kind: a mailbox, or the URL of a chat's webhook."""
-    return read_mail_address(value) if kind == MAIL else str(read_url(value, rules))
+    """Return an address of a kind: a mailbox, or the URL of a chat's webhook.
+
+    Who knows that URL can write to the chat, so errors do not show it.
+    """
+    if kind == MAIL:
+        return read_mail_address(value)
+    try:
+        return str(read_url(value, rules))
+    except InvalidForm as error:
+        if shown(value) not in str(error):
+            raise
+    raise InvalidForm(
+        "the address of a chat is the URL of its webhook, http:// or https:// with a host, without "
+        "a user or a fragment; this one is not, and is not shown"
+    )
 
 
 def read_mail_address(value: object) -> str:

@@ -1,17 +1,17 @@
 """Notifications as documents for feed readers: Atom (RFC 4287) and JSON Feed 1.1.
 
-What an event carries is text to a reader, never markup. Characters that XML cannot hold are left
-out, and only links by http and https are passed on.
+They show the cards of the service's template, as mail and chats do. What an event carries is text
+to a reader, never markup, and characters that XML cannot hold are left out.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from typing import Final, NamedTuple
 from uuid import UUID, uuid5
 from xml.etree import ElementTree as ET
 
+from tidings.channels.card import CardTemplate
 from tidings.model.records import Delivery
 from tidings.model.values import format_time
 
@@ -20,10 +20,7 @@ JSON_FEED: Final = "application/feed+json"
 _NAMESPACE: Final = "http://www.w3.org/2005/Atom"
 _IDS: Final = UUID("8d1c3f4e-5a47-4b0c-9e38-5d2f0d6a7c11")
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TITLES: Final = ("title", "name", "headline")
-_LINKS: Final = ("link", "url")
-_SUMMARIES: Final = ("summary", "description", "text")
-_TITLE_CHARACTERS: Final = 300
+_DEFAULT: Final = CardTemplate.load()
 
 
 class FeedEntry(NamedTuple):
@@ -36,20 +33,19 @@ class FeedEntry(NamedTuple):
     time: str
 
 
-def read_entry(tenant: str, delivery: Delivery) -> FeedEntry:
-    """Return the entry of a notification, from the usual fields of its content."""
-    content = delivery.content or {}
-    link = _first(content, _LINKS)
-    return FeedEntry(
-        _urn(tenant, delivery.subscriber, delivery.event),
-        (_first(content, _TITLES) or delivery.event)[:_TITLE_CHARACTERS],
-        link if link and _is_web(link) else None,
-        _first(content, _SUMMARIES),
-        delivery.delivered_at,
-    )
+def read_entry(tenant: str, delivery: Delivery, template: CardTemplate) -> FeedEntry:
+    """Return the entry of a notification, as a template shows it."""
+    card = template.card(delivery)
+    name = _urn(tenant, delivery.subscriber, delivery.event)
+    return FeedEntry(name, card.title, card.link, card.summary, delivery.delivered_at)
 
 
-def write_atom(tenant: str, subscriber: str, deliveries: Sequence[Delivery]) -> bytes:
+def write_atom(
+    tenant: str,
+    subscriber: str,
+    deliveries: Sequence[Delivery],
+    template: CardTemplate = _DEFAULT,
+) -> bytes:
     """Return an Atom document of notifications, newest first."""
     feed = ET.Element("feed", xmlns=_NAMESPACE)
     updated = deliveries[0].delivered_at if deliveries else format_time(0)
@@ -57,7 +53,7 @@ def write_atom(tenant: str, subscriber: str, deliveries: Sequence[Delivery]) -> 
     _add(feed, "title", f"Tidings for {subscriber}")
     _add(feed, "updated", updated)
     _add(ET.SubElement(feed, "author"), "name", "Tidings")
-    for entry in (read_entry(tenant, delivery) for delivery in deliveries):
+    for entry in (read_entry(tenant, delivery, template) for delivery in deliveries):
         element = ET.SubElement(feed, "entry")
         _add(element, "id", entry.id)
         _add(element, "title", entry.title)
@@ -69,7 +65,12 @@ def write_atom(tenant: str, subscriber: str, deliveries: Sequence[Delivery]) -> 
     return document
 
 
-def write_json_feed(tenant: str, subscriber: str, deliveries: Sequence[Delivery]) -> bytes:
+def write_json_feed(
+    tenant: str,
+    subscriber: str,
+    deliveries: Sequence[Delivery],
+    template: CardTemplate = _DEFAULT,
+) -> bytes:
     """Return a JSON Feed of notifications, newest first."""
     items = [
         {
@@ -79,7 +80,7 @@ def write_json_feed(tenant: str, subscriber: str, deliveries: Sequence[Delivery]
             "date_published": entry.time,
         }
         | ({"url": entry.link} if entry.link else {})
-        for entry in (read_entry(tenant, delivery) for delivery in deliveries)
+        for entry in (read_entry(tenant, delivery, template) for delivery in deliveries)
     ]
     form = {
         "version": "https://jsonfeed.org/version/1.1",
@@ -95,19 +96,6 @@ def _add(parent: ET.Element, name: str, text: str) -> None:
 
 def _clean(text: str) -> str:
     return _NOT_XML.sub("", text)
-
-
-def _first(content: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    values = (content.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value.strip()), None)
-
-
-def _is_web(link: str) -> bool:
-    try:
-        parts = urlsplit(link)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def _urn(*names: str) -> str:

@@ -77,5 +77,6 @@ def _document(request: Request, secret: str, known: str | None, media_type: str)
     }
     if known == tag:
         return Response(status_code=304, headers=headers)
-    content = _WRITERS[media_type](owner.tenant, owner.subscriber, deliveries)
+    template = gate.settings.template
+    content = _WRITERS[media_type](owner.tenant, owner.subscriber, deliveries, template)
     return Response(content, headers=headers, media_type=media_type)
