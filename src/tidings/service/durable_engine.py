@@ -149,7 +149,7 @@ class DurableEngine:
         except TidingsError:
             return
         if is_subscriber:
-            (self._clocked.add if _needs_clock(entry.form) else self._clocked.discard)(entry.id)
+            (self._clocked.add if needs_clock(entry.form) else self._clocked.discard)(entry.id)
 
 
 def _last_of_runs(steps: list[EngineStep]) -> Iterator[EngineStep]:
@@ -200,7 +200,7 @@ def _letter(letter: DeadLetter) -> DeadLetter:
     return DeadLetter(form if isinstance(form, Mapping) else {"text": str(form)}, letter.reason)
 
 
-def _needs_clock(form: Mapping[str, Any]) -> bool:
+def needs_clock(form: Mapping[str, Any]) -> bool:
     """Return whether the policy of a subscriber makes choices when time passes."""
     policy = form.get("policy", {})
     window = policy.get("window", {})

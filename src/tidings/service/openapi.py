@@ -444,7 +444,25 @@ SCHEMAS: Final[dict[str, Schema]] = {
         delivered=_COUNT,
         subscribers=_COUNT,
         subscriptions=_COUNT,
-        index=_form("version applied step", version=_COUNT, applied=_COUNT, step=_COUNT),
+        index=_form(
+            "version applied step files",
+            version=_COUNT,
+            applied=_COUNT,
+            step=_COUNT,
+            files={
+                "description": "The last versions of the index files of a pipeline on Spark.",
+                **_list(
+                    _form(
+                        "version source parts changes built_at",
+                        version=_COUNT,
+                        source=_COUNT,
+                        parts=_COUNT,
+                        changes=_COUNT,
+                        built_at=_TIME,
+                    )
+                ),
+            },
+        ),
         letters=_form("late dead", late=_COUNT, dead=_COUNT),
         set_aside=_form(
             "count items",

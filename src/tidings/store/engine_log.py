@@ -15,6 +15,10 @@ from tidings.store.publications import StoredPublication, read_publications
 QUERY: Final = "local"
 """The name under which the durable engine writes its batches and its pin."""
 _PAGE: Final = 1_000
+_VERSIONS: Final = 10
+"""Versions of index files that are listed."""
+_TICKS: Final = 1_000
+"""Ticks that are kept; Spark reads again those of its last batch at most."""
 _STEPS: Final = "SELECT number, clock_us, version, upto FROM steps"
 
 
@@ -42,6 +46,19 @@ class Pending(NamedTuple):
 
     version: int
     publications: list[StoredPublication]
+
+
+class IndexVersion(NamedTuple):
+    """A version of the index files of a pipeline: the version of the catalogue that it holds.
+
+    Its parts were built at once; `changes` counts what was added to them since, in files.
+    """
+
+    version: int
+    source: int
+    parts: int
+    changes: int
+    built_us: int
 
 
 class EngineLog:
@@ -87,6 +104,29 @@ class EngineLog:
         )
         return Checkpoint(EngineStep(*rows[0][:4]), rows[0][4]) if rows else None
 
+    def tick(self, clock_us: int) -> bool:
+        """Tell a pipeline on Spark a time, unless publications wait; return whether it was told.
+
+        A publication that waits would be late after a later time. One that is accepted from now on
+        is newer, if it carries the time of its acceptance.
+        """
+        return self._database.write(partial(_tick, clock_us=clock_us))
+
+    def tick_us(self, number: int) -> int | None:
+        """Return the time of a tick."""
+        rows = self._rows("SELECT clock_us FROM ticks WHERE number = ?", number)
+        return int(rows[0][0]) if rows else None
+
+    def note_index(self, built: IndexVersion) -> None:
+        """Write a version of the index files; the last are kept."""
+        self._database.write(partial(_note_index, built=built))
+
+    def index_versions(self) -> list[IndexVersion]:
+        """Return the last versions of the index files, newest first; none of a local engine."""
+        columns = "version, source, parts, changes, built_us"
+        rows = self._rows(f"SELECT {columns} FROM index_versions ORDER BY version DESC")
+        return [IndexVersion(*row) for row in rows]
+
     def _rows(self, sql: str, *values: int) -> list[Row]:
         return self._database.read(lambda session: session.rows(sql, *values))
 
@@ -102,6 +142,27 @@ def _append(session: Session, step: EngineStep, output: BatchAppend) -> bool:
         return False
     output.write(session)
     return True
+
+
+def _tick(session: Session, clock_us: int) -> bool:
+    taken = session.rows("SELECT coalesce(max(upto), 0) FROM steps")[0][0]
+    if session.rows("SELECT last FROM intake")[0][0] > taken:
+        return False
+    number, last_us = session.rows(
+        "SELECT number, clock_us FROM ticks UNION ALL SELECT 0, 0 ORDER BY 1 DESC LIMIT 1"
+    )[0]
+    if clock_us <= last_us:
+        return False
+    session.run("INSERT INTO ticks (number, clock_us) VALUES (?, ?)", number + 1, clock_us)
+    session.run("DELETE FROM ticks WHERE number <= ?", number + 1 - _TICKS)
+    return True
+
+
+def _note_index(session: Session, built: IndexVersion) -> None:
+    # A folder that was deleted begins again with version 1.
+    session.run("DELETE FROM index_versions WHERE version >= ?", built.version)
+    session.run("INSERT INTO index_versions VALUES (?, ?, ?, ?, ?)", *built)
+    session.run("DELETE FROM index_versions WHERE version <= ?", built.version - _VERSIONS)
 
 
 def _save(session: Session, checkpoint: Checkpoint) -> None:

@@ -1,14 +1,16 @@
 """The pipeline on Spark: notifications, and steps that say how far it is."""
 
+import time
 from pathlib import Path
 
 import pytest
 from tests.service.running import eventually
 
 from tidings import Event, Subscription
-from tidings.app.serve.spark_pipeline import SparkSteps
+from tidings.app.serve.spark_pipeline import SparkClock, SparkSteps
 from tidings.app.serve.supervise import Supervised
 from tidings.service.durable_engine import DurableEngine
+from tidings.service.pipeline import PATIENCE_US
 from tidings.store import NewPublication, open_store
 
 
@@ -29,11 +31,42 @@ def test_publications_are_delivered_and_followed(tmp_path: Path) -> None:
             store.publications.accept([NewPublication(Event("e2", {"n": 2}, 2))], 0)
             eventually(lambda: store.notifications.get("ada", "e2"), patience_s=300)
             eventually(lambda: store.log.last().upto == 2, patience_s=300)
+            window = {"name": "periodic", "length": "1s"}
+            store.catalogue.put({"id": "bob", "policy": {"k": 1, "window": window}})
+            version = store.catalogue.put(Subscription("s3", "bob", where="n = 3"))
+            eventually(lambda: store.log.last().version == version, patience_s=300)
+            now = time.time()
+            store.publications.accept([NewPublication(Event("e3", {"n": 3}, now))], 0)
+            # Nothing is published after it: the clock ends its period.
+            eventually(lambda: store.notifications.get("bob", "e3"), patience_s=300)
+            eventually(lambda: (store.log.last().clock_us or 0) >= now * 10**6, patience_s=300)
+            newest = store.log.index_versions()[0]
+            assert (newest.source, newest.parts) == (version, 1)
         finally:
             pipeline.stop()
         follower = DurableEngine(store)
         follower.catch_up()
         assert {each.event for each in follower.engine.feed("ada")} == {"e1", "e2"}
+
+
+def test_time_is_told_if_somebody_needs_it_and_nothing_waits(tmp_path: Path) -> None:
+    with open_store(tmp_path / "t.db") as store:
+        clock, steps = SparkClock(store), SparkSteps(store)
+        store.catalogue.put({"id": "ada", "policy": {"k": 2}})
+        assert not clock.tell(10**7), "no policy depends on time"
+        rule = {"name": "quota", "n": 1}
+        store.catalogue.put({"id": "bob", "policy": {"k": 2, "rules": [rule]}})
+        assert clock.tell(10**7)
+        assert store.log.tick_us(1) == 10**7 - PATIENCE_US
+        assert not clock.tell(10**7), "it has not moved"
+        store.publications.accept([NewPublication(Event("e1", {"n": 1}, 1))], 0)
+        assert not clock.tell(2 * 10**7), "a publication waits"
+        steps.note(upto=1)
+        assert clock.tell(2 * 10**7)
+        steps.note(clock_us=store.log.tick_us(2))
+        assert store.log.last().clock_us == 2 * 10**7 - PATIENCE_US
+        store.catalogue.remove("subscriber", "bob")
+        assert not clock.tell(3 * 10**7)
 
 
 def test_a_step_is_written_when_something_is_new(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.service.running import client_of, delivered, eventually, server_at, service_at
 
 from tidings.store import open_store
+from tidings.store.engine_log import IndexVersion
 
 
 def event(name: str, minute: int, **attributes: Any) -> dict[str, Any]:
@@ -44,6 +45,24 @@ def test_a_late_event_is_listed_and_taken_up_again(client: httpx2.Client) -> Non
     assert client.get("/v1/letters?kind=late").json() == {"items": [], "next": None}
     refused = client.post("/v1/letters:retry", json={"ids": []})
     assert (refused.status_code, refused.json()["pointer"]) == (422, "/ids")
+
+
+def test_the_last_index_files_of_a_pipeline_on_spark_are_listed(
+    client: httpx2.Client, address: str
+) -> None:
+    assert client.get("/v1/operations").json()["index"]["files"] == []
+    with open_store(address) as store:
+        for version in (1, 2, 3, 2, 14):  # the folder was deleted once
+            store.log.note_index(IndexVersion(version, 7, 1, 0, version * 10**6))
+    [last, *others] = client.get("/v1/operations").json()["index"]["files"]
+    assert last == {
+        "version": 14,
+        "source": 7,
+        "parts": 1,
+        "changes": 0,
+        "built_at": "1970-01-01T00:00:14Z",
+    }
+    assert others == []
 
 
 def test_broad_and_silent_conditions_are_named_with_a_hint(client: httpx2.Client) -> None:

@@ -83,6 +83,8 @@ class Config:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     metrics: Metrics = Metrics()
     limits: Limits = TRUSTED
+    clock: SparkSource | None = None
+    """A table of times that pass although nothing is published; only a service has one."""
     channels: tuple[DeclaredChannel, ...] = ()
     people: PeopleConfig | None = None
 

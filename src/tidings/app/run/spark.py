@@ -212,7 +212,15 @@ def _outcomes(
             limits=plan.config.limits,
             content=[name for name in source.content if name not in source.hidden],
             watch=watch,
+            clock=_clock(publications.sparkSession, plan.config.clock),
         )
+
+
+def _clock(spark: Any, source: SparkSource | None) -> Any:
+    """Return the stream of times of a config, if it has one."""
+    if source is None:
+        return None
+    return spark.readStream.format(source.format).options(**source.options).load()
 
 
 def _query_totals(metrics: Metrics) -> QueryTotals:

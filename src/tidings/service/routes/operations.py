@@ -16,6 +16,7 @@ from tidings.service.conditions_report import report_conditions
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, load_form
 from tidings.service.routes.parameters import Limit
+from tidings.store.engine_log import IndexVersion
 from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
@@ -59,7 +60,12 @@ def operations(caller: AdminCaller) -> Form:
         "delivered": figures.delivered,
         "subscribers": catalogue.count(SUBSCRIBER),
         "subscriptions": catalogue.count(SUBSCRIPTION),
-        "index": {"version": figures.version, "applied": figures.applied, "step": figures.step},
+        "index": {
+            "version": figures.version,
+            "applied": figures.applied,
+            "step": figures.step,
+            "files": [_index_form(each) for each in tenant.store.log.index_versions()],
+        },
         "letters": {"late": figures.late, "dead": figures.dead},
         "set_aside": {
             "count": len(aside),
@@ -71,6 +77,11 @@ def operations(caller: AdminCaller) -> Form:
         "webhooks": figures.webhooks._asdict(),
         "samples": tenant.sampler.to_dict(),
     }
+
+
+def _index_form(built: IndexVersion) -> Form:
+    form = built._asdict()
+    return form | {"built_at": format_time(form.pop("built_us"))}
 
 
 @router.get("/v1/operations/conditions", **answers("conditions"))

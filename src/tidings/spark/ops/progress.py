@@ -1,7 +1,7 @@
 """Progress of a query, batch by batch: Spark's reports, and counts observed on the way."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -147,11 +147,19 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
         state_rows=sum(each.numRowsTotal for each in states),
         state_bytes=sum(each.customMetrics.get(_ON_DISK, 0) for each in states),
         memory_bytes=sum(each.memoryUsedBytes for each in states),
-        behind={name: float(each) for one in sources for name, each in _behind(one)},
-        reached={name: each for one in sources for name, each in _numbers(one.endOffset).items()},
+        # The publications are the first source: what they lack counts, not what a clock lacks.
+        behind={name: float(each) for one in reversed(sources) for name, each in _behind(one)},
+        reached=dict(_reached(sources)),
         **observed[_EVENTS],
         **observed.get(_OUTCOMES, {}),
     )
+
+
+def _reached(sources: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    """Yield the offsets of all sources; those of a second one, as a clock is, begin with `1.`."""
+    for place, source in enumerate(sources):
+        prefix = f"{place}." if place else ""
+        yield from ((prefix + name, each) for name, each in _numbers(source.endOffset).items())
 
 
 def _behind(source: Any) -> list[tuple[str, Any]]:

@@ -47,6 +47,8 @@ def with_ticks(rows: DataFrame, buckets: int, until: object, clock: object) -> D
         return rows
     if not rows.isStreaming:
         raise InvalidPolicy("clock is for streams; a batch takes until")
+    if isinstance(clock, DataFrame):
+        return rows.unionByName(_ticks(clock.select("clock_us"), buckets))
     return rows.unionByName(clock_ticks(rows.sparkSession, buckets, parse_duration_us(clock)))
 
 
@@ -66,10 +68,15 @@ def clock_ticks(spark: SparkSession, buckets: int, every_us: int) -> DataFrame:
         raise InvalidPolicy(f"clock must be a whole number of seconds, not {every_us / 1e6:g} s")
     seconds = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
     due = seconds.where(f.col("value") % (every_us // SECOND_US) == 0)
-    return due.select(
+    return _ticks(due.select(f.unix_micros("timestamp").alias("clock_us")), buckets)
+
+
+def _ticks(times: DataFrame, buckets: int) -> DataFrame:
+    """Return a tick for every bucket at each of some times."""
+    return times.select(
         f.explode(f.sequence(f.lit(0), f.lit(buckets - 1))).alias("bucket"),
         f.lit("tick").alias("kind"),
-        f.unix_micros("timestamp").alias("published_us"),
+        f.col("clock_us").alias("published_us"),
         f.lit(0).cast("long").alias("sequence"),
         f.lit(None).cast("binary").alias("body"),
     )

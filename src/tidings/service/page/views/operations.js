@@ -3,7 +3,7 @@
 import { Problem } from "../api.js";
 import { lineChart } from "../chart.js";
 import { h, put } from "../dom.js";
-import { count, counted, decimal, duration, percent } from "../format.js";
+import { count, counted, decimal, duration, fullTime, percent } from "../format.js";
 
 const EVERY_MS = 5_000;
 const STATES = {
@@ -39,8 +39,9 @@ class Operations {
     this.letters = h("div.stack");
     this.message = null;
     this.conditions = h("div.stack");
+    this.files = h("div");
     this.element = h("section.stack", {},
-      h("h1", {}, "Operations"), this.state, this.figures, this.plots, this.aside,
+      h("h1", {}, "Operations"), this.state, this.figures, this.plots, this.aside, this.files,
       section("Letters", "What could not be delivered is kept here, with the reason, and can be published again.", this.letters),
       section("Conditions", "A broad condition says the least; a slow one delays every publication; one that never matches may be mistyped.", this.conditions));
   }
@@ -78,9 +79,18 @@ class Operations {
       figure("Letters", count(letters.dead + letters.late), `${count(letters.dead)} dead, ${count(letters.late)} late`),
       figure("Webhooks", count(webhooks.total), webhooks.total ? `${count(waits)} to send, ${count(webhooks.failing + webhooks.disabled)} failing, ${count(webhooks.given_up)} given up` : "none"));
     this.drawPlots(samples);
+    this.drawFiles(index.files);
     this.drawAside(now.set_aside);
     if (this.drawn && (this.drawn.dead !== letters.dead || this.drawn.late !== letters.late)) this.readLetters();
     this.drawn = letters;
+  }
+
+  /** Draw the versions of the index files, which only a pipeline on Spark has. */
+  drawFiles(files) {
+    put(this.files, files.length > 0 && section("Index files", "The versions that the pipeline on Spark has built; each holds a version of the subscriptions.",
+      h("div.card", {}, h("table.small", {},
+        h("thead", {}, h("tr", {}, ["Version", "Subscriptions as of", "Built", "Parts", "Changes since"].map((text) => h("th", { scope: "col" }, text)))),
+        h("tbody", {}, files.map((file) => h("tr", {}, [`v${count(file.version)}`, `v${count(file.source)}`, fullTime(file.built_at), count(file.parts), count(file.changes)].map((text) => h("td", {}, text)))))))));
   }
 
   drawPlots({ times, ...samples }) {
