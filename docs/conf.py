@@ -22,6 +22,7 @@ PAGES = {
         "operations",
         "capacity",
         "lab",
+        "thesis",
         "papers",
         "papers-report",
     ],
