@@ -170,7 +170,7 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(
     expected = write_stream(tmp_path, files=12)
     server.send(stream, lines(tmp_path))
     options = {"servers": server.address, "stream": stream, "maxRecordsPerTrigger": 5}
-    check_kills(write_config(tmp_path, "nats", options), expected, kills=20 if KILLS else 2)
+    check_kills(write_config(tmp_path, "nats", options), expected, kills=20 if KILLS else 1)
 
 
 def test_a_reader_works_inside_a_thread_of_a_loop(server: NatsServer, stream: str) -> None:
