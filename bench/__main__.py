@@ -34,6 +34,7 @@ BENCHES = {
     "crowds": "the k of one large set of candidates, on Spark and in one process",
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
+    "outbox": "notifications through the outbox of a store to queues",
     "service": "the HTTP service under load: publishing, feeds, and live streams",
     "capacity": "the plan of `tidings plan` next to runs that its calibration did not see",
     "compare": "eight policies over one recording, next to one of them alone",

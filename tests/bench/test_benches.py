@@ -283,3 +283,9 @@ def test_compare_measures_eight_policies_next_to_one(bench: Bench) -> None:
     ways = [row["way"] for row in result["rows"]]
     assert ways == ["replay", "tidings lab compare --engine local"]
     assert all(row["cheapest_ratio"] > 0 < row["median_ratio"] for row in result["rows"])
+
+
+def test_the_outbox_reaches_every_receiver(bench: Bench) -> None:
+    result = json.loads(bench("outbox", "--quick", "--json"))
+    assert len(result["receivers"]) == 4
+    assert all(figures["rate"] > 0 for figures in result["receivers"].values())

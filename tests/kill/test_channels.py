@@ -113,7 +113,7 @@ def dispatch(address: str, channels: list[DeclaredChannel], passed_s: Any) -> No
 
 @pytest.mark.kill
 def test_kills_of_the_dispatcher_lose_nothing(moto: str, nats: str, tmp_path: Path) -> None:
-    kills, chance, passed_s = KILLS or 3, random.Random(5), FORK.Value("d", 0.0)
+    kills, chance, passed_s = KILLS or 2, random.Random(5), FORK.Value("d", 0.0)
     receivers = Receivers(moto, nats, Brokers(), "dispatcher")
     channels, address = receivers.channels(), str(tmp_path / "tidings.db")
     with open_store(address) as store:
@@ -123,7 +123,7 @@ def test_kills_of_the_dispatcher_lose_nothing(moto: str, nats: str, tmp_path: Pa
             process = FORK.Process(target=dispatch, args=arguments, daemon=True)
             process.start()
             for batch in range(3):
-                events = [f"e{nth}-{batch}-{number}" for number in range(40)]
+                events = [f"e{nth}-{batch}-{number}" for number in range(8)]
                 deliver(store, 3 * nth + batch, *events, to=("ada", "bob", "cy"))
             if nth == kills:
                 eventually(lambda: all(_is_done(store, each.id) for each in channels))
@@ -135,7 +135,7 @@ def test_kills_of_the_dispatcher_lose_nothing(moto: str, nats: str, tmp_path: Pa
             process.join(30)
             passed_s.value += LEASE_S
         receivers.check(stored(store))
-        assert len(stored(store)) == (kills + 1) * 120
+        assert len(stored(store)) == (kills + 1) * 24
 
 
 def _sent(store: Store) -> int:
