@@ -3,14 +3,31 @@
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
-from typing import Final
+from email.policy import EmailPolicy
+from typing import Any, Final
 
 from tidings.channels.layouts import Digest, html_layout, text_layout
 from tidings.channels.smtp import SmtpSettings
 from tidings.model.values import moment
 
 _QUOTED: Final = "quoted-printable"
+_ADDRESSES: Final = ("list-unsubscribe", "message-id")
+
+
+class UnfoldedAddresses(EmailPolicy):
+    """The usual policy, except for headers that are one long word.
+
+    The library would encode such a word, as it does with text, and no mail program decodes it.
+    """
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        """Return a header as it is sent."""
+        if name.lower() in _ADDRESSES:
+            return f"{name}: {value}{self.linesep}".encode("ascii")
+        return super().fold_binary(name, value)
+
+
+_POLICY: Final = UnfoldedAddresses(linesep="\r\n")
 
 
 def digest_mail(
@@ -46,7 +63,7 @@ def message_id(settings: SmtpSettings, name: str) -> str:
 
 
 def _mail(settings: SmtpSettings, to: str, subject: str, name: str, at: datetime) -> EmailMessage:
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=_POLICY)
     mail["From"] = settings.sender
     mail["To"] = Address(addr_spec=to)
     mail["Subject"] = subject
