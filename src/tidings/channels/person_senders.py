@@ -16,7 +16,7 @@ from tidings.channels.layouts import Digest
 from tidings.channels.mail import code_mail, digest_mail
 from tidings.channels.person_channel import KINDS, MAIL, PersonChannel
 from tidings.channels.reader_links import LinkOwner, ReaderLinks
-from tidings.channels.sender import OpenSender, Outcome
+from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
 from tidings.channels.smtp import SmtpSettings, send_mail
 from tidings.channels.webhook_target import TargetRules
 from tidings.errors import TidingsError
@@ -34,6 +34,7 @@ _MAILS_AT_ONCE: Final = 8
 _MOST_IN_MAIL: Final = 200
 _MOST_IN_CHAT: Final = 10
 _MOST_WORDS: Final = 80
+_LOOK_EVERY_S: Final = 60.0
 NO_MAIL: Final = "this service sends no mail; the table [mail] of its config names a server"
 
 
@@ -98,6 +99,24 @@ class ChatTransport:
         await self.http.aclose()
 
 
+@dataclass(frozen=True)
+class UnverifiedSender:
+    """The sender of an address that is not verified: everything waits."""
+
+    clock: Callable[[], float]
+    batch: int = 1
+    in_order: bool = True
+    rate: float | None = None
+
+    async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """Look again in a minute, so that many such channels take no time from others."""
+        until_us = int((self.clock() + _LOOK_EVERY_S) * SECOND_US)
+        return [Outcome(Status.LATER, until_us=until_us)] * len(messages)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
 def person_openers(
     store: Store,
     tenant: str,
@@ -107,9 +126,11 @@ def person_openers(
     """Return what opens the senders of people's channels, by kind."""
     threads = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail")
 
-    def open_sender(channel: Channel) -> DigestSender | None:
-        if channel.subscriber is None or channel.settings.get("verified_us") is None:
+    def open_sender(channel: Channel) -> Sender | None:
+        if channel.subscriber is None:
             return None
+        if channel.settings.get("verified_us") is None:
+            return UnverifiedSender(clock)
         person = PersonChannel.of(channel.settings)
         owner = LinkOwner(tenant, channel.key, str(channel.settings["secret"]))
         compose = partial(_compose, store, settings, owner)

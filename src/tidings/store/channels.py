@@ -170,7 +170,8 @@ class Channels:
 
     def skip_waiting(self, key: str) -> bool:
         """Leave out what waits: the channel goes on with what is delivered from now on."""
-        return self._write(f"UPDATE channels SET reached = {_LAST} WHERE key = ?", key)
+        sql = f"UPDATE channels SET reached = {_LAST}, next_us = 0 WHERE key = ?"
+        return self._write(sql, key)
 
     def failures(self, key: str, limit: int = 100, after: int = -1) -> list[FailedDelivery]:
         """Return the deliveries of a channel that failed, in order of number."""
