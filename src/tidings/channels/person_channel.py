@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import time
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ class PersonChannel:
     """
 
     kind: str
-    address: str
+    address: str = field(repr=False)
     label: str = ""
     zone: str = "UTC"
     every: str = DAILY
