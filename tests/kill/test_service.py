@@ -87,9 +87,11 @@ class Victim:
         self.process.join(30)
 
 
-def events(count: int) -> list[Event]:
+def events(count: int, start_s: int = 0) -> list[Event]:
     chance = random.Random(11)
-    return [Event(f"e{n}", {"n": chance.randint(0, 9)}, MINUTE_S * n) for n in range(count)]
+    return [
+        Event(f"e{n}", {"n": chance.randint(0, 9)}, start_s + MINUTE_S * n) for n in range(count)
+    ]
 
 
 def publish(client: httpx2.Client, url: str, batch: list[Event]) -> bool:

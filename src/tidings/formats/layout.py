@@ -117,7 +117,8 @@ class Layout:
             if name not in (*columns, *self.columns, *self.generate):
                 raise InvalidForm(
                     f"there is no column {name} among {', '.join(columns)}; say in [source] which "
-                    f'one it is, columns = {{ {name} = "..." }}, or generate = ["{name}"]'
+                    f'one it is, columns = {{ {name} = "..." }}, or generate = ["{name}"]; for '
+                    f"`tidings lab`, --column {name}=..."
                 )
         used = {*self.renamed, *self.generate}
         others = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]

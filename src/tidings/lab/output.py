@@ -1,5 +1,6 @@
 """The files of a comparison: a report, tables as CSV and Parquet, and the pictures as SVG."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -47,7 +48,7 @@ def _tables(comparison: Comparison) -> dict[str, pa.Table]:
         for place, count in enumerate(line.counts)
     ]
     examples = [
-        {**example._asdict(), "attributes": str(example.attributes)}
+        {**example._asdict(), "attributes": json.dumps(example.attributes)}
         for example in comparison.examples
     ]
     names = {name: pa.string() for name in Example._fields} | {"score": pa.float64()}
