@@ -28,7 +28,7 @@ BENCHES = {
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, next to peers and the optimum",
     "covers": "the preferential subscription graph, and covers of many subscribers",
-    "pipeline": "the pipeline on Spark, next to the engine and plain SQL",
+    "pipeline": "the pipeline on Spark, next to the engine, plain SQL and DuckDB",
     "parts": "an index in parts: 5,000,000 subscriptions on Spark",
     "state": "windows in Spark's state store, in buckets and by key",
     "crowds": "the k of one large set of candidates, on Spark and in one process",

@@ -6,8 +6,10 @@ python bench/pipeline.py [--only sizes fanout policies cores latency] [--sizes 1
 The market of bench/market.py, 5 subscriptions per subscriber. `kernel` ranks for all subscribers in
 this process, on one core; `match` reads Parquet, matches on Spark and drops the matches; `feed`
 continues through windows, sliding(100) with k = 10, to deliveries; `engine` publishes to the same
-feeds in this process; `sql` is bench/market_sql.py over fewer events, where it ends in time. Each
-is run once before it is timed; feeds are right if they deliver as much as the engine. Further parts
+feeds in this process, as objects and as tables; `sql` is bench/market_sql.py over fewer events,
+where it ends in time, and `DuckDB` the same in bench/market_duckdb.py on two threads. Each is run
+once before it is timed; feeds are right if they deliver as much as the engine, and DuckDB if it
+finds the same matches. Further parts
 are those of bench/pipeline_parts.py: more matches per event, other policies, one core and two, and
 the latency of a trigger. Each part has its page in bench/results: pipeline.md, pipeline-fanout.md
 and so on.

@@ -69,7 +69,8 @@ def rows_page(result: Row) -> str:
         result,
         f"local[{result['cores']}], {result['sizes'][0]['size']:,} subscriptions unless stated "
         f"otherwise, {result['events']:,} events, {by}k = {K}. "
-        "`x`: the ratio of events per second to the column before it.",
+        "`x`: the ratio of events per second to the column before it; `x SQL` and `x DuckDB` are "
+        "those of the feed.",
     )
     return "\n".join([*lines, *rows_of(result["what"], result["sizes"]), ""])
 

@@ -1,4 +1,7 @@
-"""One case of the pipeline: kernel and engine in this process, match and feed on Spark, and SQL."""
+"""One case of the pipeline: kernel and engine in this process, match and feed on Spark, and SQL.
+
+SQL is that of Spark and, with two threads, that of DuckDB.
+"""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -12,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import market
 import market_sql
 import pyarrow as pa
+from market_duckdb import DuckMarket
 from pages import figure, table
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
@@ -96,10 +100,13 @@ def measured(case: Case, offers: Offers) -> Row:
     row: Row = {"label": case.label, "size": case.size, "people": len(everyone)}
     row |= in_process(offers.events, wishes, everyone)
     row |= on_spark(offers, wishes, everyone, prune=case.prune)
-    if case.sql:
-        row |= in_sql(offers, wishes, min(len(offers.events), SQL_WORK // case.size))
-        row["sql_ratio"] = row["feed_per_s"] / row["sql_per_s"]
     row["right"] = row["deliveries"] == row["engine_deliveries"]
+    if case.sql:
+        count = min(len(offers.events), SQL_WORK // case.size)
+        row |= in_sql(offers, wishes, count) | in_duckdb(offers.events[:count], wishes, everyone)
+        row["sql_ratio"] = row["feed_per_s"] / row["sql_per_s"]
+        row["duckdb_ratio"] = row["feed_per_s"] / row["duckdb_per_s"]
+        row["right"] &= row["duckdb_right"]
     row["match_ratio"] = row["match_per_s"] / row["kernel_per_s"]
     row["engine_ratio"] = row["feed_per_s"] / row["engine_per_s"]
     print(f"{case.label}: {row}", file=sys.stderr, flush=True)
@@ -121,15 +128,18 @@ def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[S
     for each in everyone:
         engine.subscribe(each)
     engine.add_many(wishes)
-    half = len(stream) // 2
-    before = len(engine.publish_many(stream[:half]))
-    delivered, seconds = timed(lambda: engine.publish_many(stream[half:]))
-    delivered += engine.advance(after(stream))
+    first, last = len(stream) // 3, 2 * len(stream) // 3
+    delivered = len(engine.publish_many(stream[:first]))
+    objects, seconds = timed(lambda: engine.publish_many(stream[first:last]))
+    events = pa.Table.from_pylist([*market.event_rows(iter(stream[last:]))], market.EVENTS)
+    columns, table_seconds = timed(lambda: engine.publish_table(events))
+    delivered += len(objects) + columns.num_rows + len(engine.advance(after(stream)))
     return {
         "matches": sum(len(each.subscribers) for each in found) / len(stream),
         "kernel_per_s": kernel,
-        "engine_per_s": (len(stream) - half) / seconds,
-        "engine_deliveries": (before + len(delivered)) / len(stream),
+        "engine_per_s": (last - first) / seconds,
+        "table_per_s": (len(stream) - last) / table_seconds,
+        "engine_deliveries": delivered / len(stream),
     }
 
 
@@ -164,6 +174,19 @@ def in_sql(offers: Offers, wishes: list[Subscription], count: int) -> Row:
     return {"sql_events": count, "sql_per_s": rate(count, lambda: drop(deliveries))[1]}
 
 
+def in_duckdb(stream: list[Event], wishes: list[Subscription], everyone: list[Subscriber]) -> Row:
+    """Run DuckDB on two threads; it is right if it finds the matches of the index, all of them."""
+    database = DuckMarket(wishes, stream, threads=2)
+    matcher = Matcher(everyone, wishes, "access")
+    matches, names = matcher.match_many(stream), (matcher.compiled or ())[1].names
+    pairs = zip(matches.events.tolist(), matches.subscribers.tolist(), strict=True)
+    found = sorted((stream[event].sequence or 0, int(names[who][1:])) for event, who in pairs)
+    return {
+        "duckdb_per_s": rate(len(stream), lambda: database.deliveries(K))[1],
+        "duckdb_right": database.matches() == found,
+    }
+
+
 def drop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -177,10 +200,13 @@ HEAD = (
     "match, events/s",
     "x kernel",
     "engine, events/s",
+    "engine by tables",
     "feed, events/s",
     "x engine",
     "SQL, events/s",
     "x SQL",
+    "DuckDB, events/s",
+    "x DuckDB",
     "right",
 )
 
@@ -201,9 +227,12 @@ def cells(row: Row) -> tuple[str, ...]:
         figure(row, "match_per_s", ",.0f"),
         figure(row, "match_ratio", ".2f"),
         figure(row, "engine_per_s", ",.0f"),
+        figure(row, "table_per_s", ",.0f"),
         figure(row, "feed_per_s", ",.0f"),
         figure(row, "engine_ratio", ".2f"),
         figure(row, "sql_per_s", ",.1f"),
         figure(row, "sql_ratio", ",.0f"),
+        figure(row, "duckdb_per_s", ",.0f"),
+        figure(row, "duckdb_ratio", ".1f"),
         "yes" if row["right"] else "NO",
     )

@@ -182,7 +182,10 @@ def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Benc
     rows = [*first["sizes"], *fanout["sizes"], *policies["sizes"]]
     assert len(rows) == 1 + 3 + 7
     assert all(row["right"] and row["deliveries"] > 0 for row in rows)
-    assert min(rows[0][name] for name in ("match_per_s", "feed_per_s", "sql_per_s")) > 0
+    assert (
+        min(rows[0][name] for name in ("match_per_s", "feed_per_s", "sql_per_s", "duckdb_per_s"))
+        > 0
+    )
     low, hundred, thousand = (row["matches"] for row in fanout["sizes"])
     assert low < hundred < thousand
     assert latency["ms"].keys() == {"identity", "match", "feed"}
