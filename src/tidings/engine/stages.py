@@ -72,7 +72,7 @@ class StageFailure(NamedTuple):
     reason: str
 
 
-class OfferedEvents(NamedTuple):
+class OfferedPart(NamedTuple):
     """Some events of a run, by their places, and what they deliver at once.
 
     If a stage failed for them in an unforeseen way, there is an error instead.
@@ -254,7 +254,7 @@ class Stages:
                 return place + 1
         return len(steps)
 
-    def offer(self, run: StepRun) -> Iterator[OfferedEvents]:
+    def offer(self, run: StepRun) -> Iterator[OfferedPart]:
         """Offer the matched events of a run; if a stage fails, only those that make it fail do."""
 
         def offer(places: Sequence[int]) -> DuePage | StageFailure:
@@ -264,13 +264,13 @@ class Stages:
         for part in bisect(offer, range(len(run.events))):
             if isinstance(part, Culprit):
                 places = range(part.item, part.item + 1)
-                yield OfferedEvents(places, NOTHING_DUE, _failure(run, places, part.reason))
+                yield OfferedPart(places, NOTHING_DUE, _failure(run, places, part.reason))
                 continue
             places, due = _range(part.items), part.result
             if isinstance(due, StageFailure):
-                yield OfferedEvents(places, NOTHING_DUE, _failure(run, places, due.reason))
+                yield OfferedPart(places, NOTHING_DUE, _failure(run, places, due.reason))
             else:
-                yield OfferedEvents(places, due.from_turn(places.start))
+                yield OfferedPart(places, due.from_turn(places.start))
 
     def advance(self, now: Moment, turn: int) -> DuePage:
         """Advance the feeds to a moment; return the deliveries that are due, with a turn."""
