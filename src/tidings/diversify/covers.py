@@ -13,15 +13,8 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import DistanceMatrix, as_submatrix, distances
-from tidings.diversify.event_tokens import offsets
-from tidings.diversify.kernels.cover import (
-    Neighbourhoods,
-    Relevance,
-    count_near,
-    cover,
-    fitting_cover,
-    list_near,
-)
+from tidings.diversify.kernels.cover import Relevance
+from tidings.diversify.kernels.dense_cover import cover_within, fitting_dense_cover
 from tidings.diversify.memory_limits import check_dense
 from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, rank_places, ranks_and_keys
@@ -64,11 +57,11 @@ class CoverDiversifier:
             return by_rank(keys, order.newest)
         check_dense(self.name, len(ranks))
         relevance = Relevance(ranks, rank_places(keys, order.newest), self.gains_relevance)
-        members, chosen = np.arange(len(ranks)), np.empty(len(ranks), np.int64)
+        square, chosen = as_square(matrix), np.empty(len(ranks), np.int64)
         if self.alpha is None:
-            size = fitting_cover(sorted_neighbours(matrix), relevance, members, k, chosen)
+            size = fitting_dense_cover(square, relevance, k, chosen)
         else:
-            size = cover(neighbours_within(matrix, self.alpha), relevance, members, chosen)
+            size = cover_within(square, relevance, rounded(self.alpha), chosen)
         return most_relevant(chosen[:size], relevance.places, k)
 
 
@@ -89,27 +82,12 @@ class MaxDivRel(CoverDiversifier):
     gains_relevance = True
 
 
-def neighbours_within(matrix: DistanceMatrix, alpha: float) -> Neighbourhoods:
-    """List for each candidate the others within alpha."""
+def as_square(matrix: DistanceMatrix) -> Float64s:
+    """Return a matrix of the candidates only."""
     whole, members = as_submatrix(matrix)
-    counts = np.empty(len(members), np.int64)
-    count_near(whole, members, rounded(alpha), counts)
-    starts = offsets(counts)
-    ids, nearby = np.empty(starts[-1], np.int64), np.empty(starts[-1])
-    list_near(whole, members, rounded(alpha), starts, ids, nearby)
-    return Neighbourhoods(starts[:-1].copy(), counts, ids, nearby)
-
-
-def sorted_neighbours(matrix: DistanceMatrix) -> Neighbourhoods:
-    """List for each candidate all others, the nearest first."""
-    whole, members = as_submatrix(matrix)
-    square = whole[np.ix_(members, members)]
-    count = len(members)
-    np.fill_diagonal(square, np.inf)  # sorts the candidate itself behind all others
-    ids = np.argsort(square, axis=1, kind="stable")
-    nearest = np.take_along_axis(square, ids, axis=1)
-    starts, counts = np.arange(count) * count, np.full(count, count - 1)
-    return Neighbourhoods(starts, counts, ids.ravel(), nearest.ravel())
+    if len(members) == len(whole) and (members == np.arange(len(whole))).all():
+        return whole
+    return whole[np.ix_(members, members)]
 
 
 def most_relevant(chosen: Int64s, places: Int64s, k: int) -> Int64s:

@@ -1,7 +1,6 @@
-"""Covers over lists of neighbours, against Algorithm 4.1 over a matrix."""
+"""Covers over lists of neighbours and over matrices, against Algorithm 4.1."""
 
 import math
-from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -9,8 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings.diversify.covers import most_relevant, neighbours_within, sorted_neighbours
-from tidings.diversify.kernels.cover import Relevance, cover, fitting_cover
+from tidings.diversify.covers import most_relevant
+from tidings.diversify.event_tokens import offsets
+from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
+from tidings.diversify.kernels.dense_cover import cover_within
 
 Matrix = np.ndarray
 FAR = st.sampled_from([0.0, 1e-13, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.7, 1.0])
@@ -54,11 +55,22 @@ def reference(
     return chosen
 
 
+def lists_of(matrix: Matrix, alpha: float) -> Neighbourhoods:
+    """Return the lists of neighbours within alpha."""
+    near = np.round(matrix, 12) <= round(alpha, 12)
+    np.fill_diagonal(near, False)
+    starts = offsets(near.sum(axis=1))
+    return Neighbourhoods(starts[:-1].copy(), np.diff(starts), near.nonzero()[1], matrix[near])
+
+
 def covered(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
+    """Return the cover by lists, which is that by the matrix."""
     matrix, ranks, places = case
-    chosen = np.empty(len(ranks), np.int64)
+    chosen, same = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64)
     worth = Relevance(np.array(ranks), np.array(places), relevant)
-    size = cover(neighbours_within(matrix, alpha), worth, np.arange(len(ranks)), chosen)
+    size = cover(lists_of(matrix, alpha), worth, np.arange(len(ranks)), chosen)
+    assert cover_within(matrix, worth, round(alpha, 12), same) == size
+    assert list(same[:size]) == list(chosen[:size])
     return list(chosen[:size])
 
 
@@ -67,43 +79,6 @@ def test_it_is_algorithm_4_1(
     case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool
 ) -> None:
     assert covered(case, alpha, relevant) == reference(case, alpha, relevant)
-
-
-@given(cases(), st.integers(1, 9), st.booleans())
-def test_a_fitting_cover_has_the_largest_alpha_that_yields_k(
-    case: tuple[Matrix, list[float], list[int]], k: int, relevant: bool
-) -> None:
-    matrix, ranks, places = case
-    chosen = np.empty(len(ranks), np.int64)
-    worth = Relevance(np.array(ranks), np.array(places), relevant)
-    size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(len(ranks)), k, chosen)
-    levels = sorted({0.0, *(round(value, 12) for value in matrix.ravel())}, reverse=True)
-    covers = [reference(case, level, relevant) for level in levels]
-    expected = next((value for value in covers if len(value) >= k), covers[-1])
-    assert list(chosen[:size]) == expected
-
-
-def test_a_smaller_alpha_may_yield_fewer() -> None:
-    """So all of them are tried, in order: counts here are 1, 2, 4, 3, ... as alpha falls."""
-    chance = Random(0)
-    for seed in range(2000):
-        chance.seed(seed)
-        count = 7
-        matrix = np.zeros((count, count))
-        for i in range(count):
-            for j in range(i):
-                matrix[i, j] = matrix[j, i] = chance.choice([0.1, 0.2, 0.3, 0.4, 0.5])
-        case = (matrix, [chance.random() for _ in range(count)], list(range(count)))
-        sizes = [len(reference(case, alpha, relevant=True)) for alpha in (0.5, 0.4, 0.3, 0.2, 0.1)]
-        if sizes != sorted(sizes):
-            break
-    else:
-        pytest.fail("no such case among those drawn")
-    k = max(one for one, other in pairwise(sizes) if one > other)
-    worth = Relevance(np.array(case[1]), np.array(case[2]), True)
-    chosen = np.empty(count, np.int64)
-    size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(count), k, chosen)
-    assert size == next(value for value in sizes if value >= k)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -140,7 +115,7 @@ def test_only_listed_members_are_covered() -> None:
     matrix = np.zeros((4, 4))
     worth = Relevance(np.ones(4), np.arange(4), True)
     chosen = np.empty(4, np.int64)
-    assert cover(neighbours_within(matrix, 0.5), worth, np.array([1, 3]), chosen) == 1
+    assert cover(lists_of(matrix, 0.5), worth, np.array([1, 3]), chosen) == 1
     assert chosen[0] == 1
 
 

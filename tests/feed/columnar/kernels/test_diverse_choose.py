@@ -53,16 +53,6 @@ def matrix(features: FeatureColumns, rows: Int64s, partials: Float64s) -> Float6
     return diverse_choose.distance_matrix(features, rows, partials)
 
 
-@kernel
-def levels_of(distances: Float64s, levels: Int64s) -> int:
-    return diverse_choose.number_levels(distances, levels)
-
-
-@kernel
-def counted(levels: Int64s, offsets: Int64s) -> Int64s:
-    return diverse_choose.counting_sort(levels, offsets)
-
-
 def filled(batch: list[Offered], **policy: Any) -> DiverseCohort:
     window = {"name": "sliding", "length": "1d"}
     cohort = diverse_cohort(**{"window": window, **policy})
@@ -129,18 +119,3 @@ def test_a_matrix_has_the_distances_of_the_events() -> None:
     made = matrix(cohort.windows.features, rows, cohort._scratch.partials)
     between = Overlap().between
     assert made.tolist() == [[between(EVENTS[a], EVENTS[b]) for b in slots] for a in slots]
-
-
-@given(st.lists(st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 1.0]), min_size=4, max_size=4)))
-def test_levels_number_distances_in_their_order(rows: list[list[float]]) -> None:
-    distances = np.array(rows, np.float64).reshape(-1, 4)
-    levels = np.empty(distances.size, np.int64)
-    different = sorted({*distances.ravel().tolist()})
-    assert levels_of(distances, levels) == len(different)
-    assert levels.tolist() == [different.index(one) for one in distances.ravel().tolist()]
-
-
-@given(st.lists(st.integers(0, 3)))
-def test_a_counting_sort_is_stable(numbers: list[int]) -> None:
-    order = counted(np.array(numbers, np.int64), np.empty(5, np.int64)).tolist()
-    assert order == sorted(range(len(numbers)), key=numbers.__getitem__)

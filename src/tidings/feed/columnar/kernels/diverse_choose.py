@@ -15,12 +15,11 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.jit import inner, kernel, nested
-from tidings.compiled.rounding import rounded
 from tidings.compiled.sorting import stable_order
-from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover, fitting_cover
+from tidings.diversify.kernels.cover import Relevance
+from tidings.diversify.kernels.dense_cover import cover_within, fitting_dense_cover
 from tidings.diversify.kernels.lsh import count_votes
 from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
-from tidings.diversify.kernels.token_rows import number_hashes
 from tidings.diversify.protocol import TieOrder
 from tidings.feed.columnar.kernels.axis import match_position
 from tidings.feed.columnar.kernels.decay import order_key
@@ -112,85 +111,18 @@ def distance_matrix(features: FeatureColumns, rows: Int64s, partials: Float64s) 
 
 
 @nested
-def list_within(matrix: Float64s, alpha: float, near: Neighbourhoods) -> None:
-    """List for each candidate the others within alpha."""
-    starts, counts, ids, apart = near
-    for one in range(len(matrix)):
-        for other in range(len(matrix)):
-            if other != one and rounded(matrix[one, other]) <= alpha:
-                cell = starts[one] + counts[one]
-                ids[cell], apart[cell] = other, matrix[one, other]
-                counts[one] += 1
-
-
-@nested
-def number_levels(matrix: Float64s, levels: Int64s) -> int:
-    """Replace distances by their rank among the different ones; return how many differ."""
-    flat = matrix.ravel()
-    count = number_hashes(flat.view(np.uint64), levels)  # equal distances have equal bits
-    values, level_of = np.empty(count), np.empty(count, np.int64)
-    for i in range(len(flat)):
-        values[levels[i]] = flat[i]
-    level_of[stable_order(values)] = np.arange(count)
-    for i in range(len(flat)):
-        levels[i] = level_of[levels[i]]
-    return count
-
-
-@nested
-def list_all(matrix: Float64s, near: Neighbourhoods) -> None:
-    """List for each candidate all others, nearest first.
-
-    Distances are ratios of small integers, so few differ, and a counting sort takes O(n²) in all.
-    """
-    starts, counts, ids, apart = near
-    size, levels = len(matrix), np.empty(matrix.size, np.int64)
-    level_count = number_levels(matrix, levels)
-    offsets = np.empty(level_count + 1, np.int64)
-    for one in range(size):
-        own = levels[one * size : (one + 1) * size]
-        # Beyond as many levels, clearing the offsets takes longer than a comparison sort.
-        order = stable_order(own) if level_count > size else counting_sort(own, offsets)
-        for other in order:
-            if other != one:
-                cell = starts[one] + counts[one]
-                ids[cell], apart[cell] = other, matrix[one, other]
-                counts[one] += 1
-
-
-@nested
-def counting_sort(levels: Int64s, offsets: Int64s) -> Int64s:
-    """Return the stable order of integers below `len(offsets) - 1`; `offsets` is scratch."""
-    offsets[:] = 0
-    for level in levels:
-        offsets[level + 1] += 1
-    for level in range(1, len(offsets)):
-        offsets[level] += offsets[level - 1]
-    order = np.empty(len(levels), np.int64)
-    for i in range(len(levels)):
-        order[offsets[levels[i]]] = i
-        offsets[levels[i]] += 1
-    return order
-
-
-@nested
 def choose_cover(
     matrix: Float64s, ranks: Float64s, order: Int64s, k: int, search: SearchCodes
 ) -> Int64s:
     """Cover all candidates; return the k most relevant of the cover, in the order of choice."""
     size = len(ranks)
-    best, counts, chosen = np.empty(size, np.int64), np.zeros(size, np.int64), np.arange(size)
+    best, chosen = np.empty(size, np.int64), np.arange(size)
     best[order] = np.arange(size)
-    near = Neighbourhoods(
-        np.arange(size) * size, counts, np.empty(size * size, np.int64), np.empty(size * size)
-    )
     relevance = Relevance(ranks, best, search.rule == RELEVANT)
     if search.alpha < 0:
-        list_all(matrix, near)
-        count = fitting_cover(near, relevance, np.arange(size), k, chosen)
+        count = fitting_dense_cover(matrix, relevance, k, chosen)
     else:
-        list_within(matrix, search.alpha, near)
-        count = cover(near, relevance, np.arange(size), chosen)
+        count = cover_within(matrix, relevance, search.alpha, chosen)
     chosen = chosen[:count]
     # The k most relevant of the cover stay in the order of choice.
     places = best[chosen]
