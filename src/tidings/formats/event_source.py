@@ -25,6 +25,7 @@ KINESIS: Final = "tidings-kinesis"
 NATS: Final = "tidings-nats"
 MQTT: Final = "tidings-mqtt"
 RSS: Final = "tidings-rss"
+OUTBOX: Final = "tidings-outbox"
 _WILD: Final = re.compile(r"[*?\[]")
 
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, RSS
+from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import MessageReader
 
@@ -32,6 +32,7 @@ CONNECTORS: Final = {
     NATS: Connector("jetstream", "nats"),
     MQTT: Connector("mqtt", "mqtt"),
     RSS: Connector("feeds", "rss"),
+    OUTBOX: Connector("outbox", "postgres"),
 }
 
 

@@ -20,6 +20,7 @@ from tidings.formats.event_source import (
     KINESIS,
     MQTT,
     NATS,
+    OUTBOX,
     RSS,
     TABLE,
     UNREADABLE,
@@ -38,9 +39,15 @@ FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)
 # A null value is read as the JSON null, so that it becomes a dead letter instead of vanishing.
 _KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
 _SPARK: Final = ("options", "schema", "select", "columns", "keep")
-_SHORT_NAMES: Final = {"kinesis": KINESIS, "nats": NATS, "mqtt": MQTT, "rss": RSS}
+_SHORT_NAMES: Final = {
+    "kinesis": KINESIS,
+    "nats": NATS,
+    "mqtt": MQTT,
+    "rss": RSS,
+    "outbox": OUTBOX,
+}
 _MESSAGES: Final = (KAFKA, *_SHORT_NAMES.values())
-_ADDRESSES: Final = {"url": (TABLE,), "spool": (MQTT, RSS)}
+_ADDRESSES: Final = {"url": (TABLE, OUTBOX), "spool": (MQTT, RSS)}
 """Options that are addresses of databases, relative to the config."""
 _SQL: Final = ("schema", "select", "columns", "keep")
 _SCHEMA_BYTES: Final = 1_000_000

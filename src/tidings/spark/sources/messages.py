@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, RSS
+from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position
 from tidings.sources.registry import open_reader
@@ -121,9 +121,18 @@ class FeedSource(MessageDataSource):
     connector = RSS
 
 
+class OutboxSource(MessageDataSource):
+    """Messages in a column of an append-only table."""
+
+    connector = OUTBOX
+
+
 MESSAGE_SOURCES: Final[dict[str, type[MessageDataSource]]] = {
     source.connector: source
-    for source in (KafkaSource, KinesisSource, JetStreamSource, MqttSource, FeedSource)
+    for source in (
+        *(KafkaSource, KinesisSource, JetStreamSource),
+        *(MqttSource, FeedSource, OutboxSource),
+    )
 }
 
 
