@@ -105,7 +105,7 @@ class EngineLog:
         return Checkpoint(EngineStep(*rows[0][:4]), rows[0][4]) if rows else None
 
     def tick(self, clock_us: int) -> bool:
-        """Tell a pipeline on Spark a time, unless publications wait; return whether it was told.
+        """Write a time for a pipeline on Spark, unless publications wait; return whether it did.
 
         A publication that waits would be late after a later time. One that is accepted from now on
         is newer, if it carries the time of its acceptance.
