@@ -29,9 +29,10 @@ import feed from "./views/feed.js";
 import interests from "./views/interests.js";
 import operations from "./views/operations.js";
 import reach from "./views/reach.js";
+import reading from "./views/reading.js";
 import rules from "./views/rules.js";
 
-const VIEWS = [feed, interests, rules, reach, operations];
+const VIEWS = [feed, interests, rules, reading, reach, operations];
 
 const THEMES = { auto: "System", light: "Light", dark: "Dark" };
 const TOAST_MS = 4_000;

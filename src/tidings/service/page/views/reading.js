@@ -1,0 +1,118 @@
+// Where I read: addresses of mail and chats, verified by a code; paused, resumed and removed.
+
+import { path } from "../api.js";
+import { h, put } from "../dom.js";
+import { counted } from "../format.js";
+
+const KINDS = { mail: "Mail", slack: "Slack", teams: "Teams" };
+const EVERY = { delivery: "At once", hour: "Every hour", day: "Every day" };
+
+export default {
+  name: "reading",
+  title: "Where I read",
+  icon: "M4 6h16v12H4zM4 7l8 6l8-6",
+  roles: ["subscriber", "admin"],
+  needsSubscriber: true,
+
+  async show(context) {
+    const view = new Reading(context);
+    await view.load();
+    return view.element;
+  },
+};
+
+class Reading {
+  constructor(context) {
+    this.context = context;
+    this.base = path`/v1/subscribers/${context.subscriber}/channels`;
+    this.list = h("ul.stack.plain", { "aria-label": "Where I read" });
+    this.problem = h("p.notice", { role: "alert", hidden: true });
+    this.element = h("section.stack", {},
+      h("div.stack.tight", {}, h("h1", {}, "Where I read"),
+        h("p.muted", {}, "Each address gets nothing but a code until you confirm it.")),
+      this.problem, this.list, this.form());
+  }
+
+  async load() {
+    const { items } = await this.context.api.get(this.base, {}, this.context.signal);
+    put(this.list, items.length ? items.map((channel) => this.item(channel)) : h("li.muted", {}, "Nowhere yet."));
+  }
+
+  /** Do something with the service, then show what came of it. */
+  async run(work, done) {
+    this.problem.hidden = true;
+    try {
+      await work();
+      await this.load();
+      this.context.notify(done);
+    } catch (error) {
+      put(this.problem, error.message).hidden = false;
+    }
+  }
+
+  item(channel) {
+    const { api } = this.context;
+    const address = `${this.base}/${encodeURIComponent(channel.id)}`;
+    const act = (verb, label, done) =>
+      h("button.button", { type: "button", "aria-label": `${label} ${channel.id}`, onclick: () => this.run(() => api.post(`${address}/${verb}`), done) }, label);
+    return h("li.card.stack.tight", {},
+      h("div.row", {}, h("strong", {}, channel.address), h("span.chip", {}, KINDS[channel.kind]), h("span.chip", {}, state(channel))),
+      h("p.muted.small", {}, when(channel)),
+      h("div.row", {},
+        channel.verified ? null : act("code", "Send a code", "The code is on its way."),
+        channel.verified ? null : this.confirmation(channel, address),
+        channel.paused ? act("resume", "Resume", "It goes on with what comes now.") : act("pause", "Pause", "Paused."),
+        channel.failed.length ? act("retry", "Send again", "It is sent again.") : null,
+        h("button.button", { type: "button", "aria-label": `Remove ${channel.id}`, onclick: () => this.run(() => api.delete(address), "Removed.") }, "Remove")));
+  }
+
+  confirmation(channel, address) {
+    const code = h("input", { required: true, autocomplete: "one-time-code", "aria-label": `Code for ${channel.id}`, placeholder: "Code" });
+    const confirm = (event) => {
+      event.preventDefault();
+      this.run(() => this.context.api.post(`${address}/verify`, { code: code.value }), "The address is confirmed.");
+    };
+    return h("form.row", { onsubmit: confirm }, code, h("button.button.primary", {}, "Confirm"));
+  }
+
+  form() {
+    const kind = select("Kind", KINDS);
+    const every = select("When", EVERY, "day");
+    const address = h("input", { required: true, placeholder: "ada@example.org" });
+    const time = h("input", { type: "time", value: "08:00", required: true });
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const add = (event) => {
+      event.preventDefault();
+      const form = { kind: kind.value, address: address.value.trim(), every: every.value, zone };
+      if (every.value === "day") form.at = [time.value];
+      const id = `${kind.value}-${Date.now().toString(36)}`;
+      this.run(() => this.context.api.put(`${this.base}/${id}`, form), "Added. Send a code to confirm it.");
+    };
+    return h("form.card.stack", { onsubmit: add, "aria-label": "Another address" },
+      h("h2", {}, "Another address"),
+      h("div.row", {}, field("Kind", kind), field("Address", address), field("When", every), field("At", time),
+        h("button.button.primary", {}, "Add")));
+  }
+}
+
+function select(label, words, chosen = null) {
+  return h("select", { "aria-label": label }, Object.entries(words).map(([value, word]) =>
+    h("option", { value, selected: value === chosen }, word)));
+}
+
+function field(label, input) {
+  return h("label.field", {}, h("span", {}, label), input);
+}
+
+function state(channel) {
+  if (channel.disabled) return `Off: ${channel.disabled}`;
+  if (!channel.verified) return "Not confirmed";
+  if (channel.paused) return "Paused";
+  return channel.failures ? `Failing: ${channel.reason}` : "On";
+}
+
+function when(channel) {
+  const times = channel.every === "day" ? `Every day at ${channel.at.join(", ")}, ${channel.zone}` : EVERY[channel.every];
+  const ranks = [channel.min_rank ? `from rank ${channel.min_rank}` : null, channel.below_rank ? `below rank ${channel.below_rank}` : null];
+  return [times, ...ranks.filter(Boolean), `${counted(channel.sent, "notification", "notifications")} sent`].join(" · ");
+}
