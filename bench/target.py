@@ -107,7 +107,7 @@ def measured(size: int, scorer: str, *, mixed: bool) -> Row:
     worth = boxes.score if scorer == "exact" else np.where(boxes.low > -np.inf, 1.0, 0.0)
     index = box_index("auto", boxes.low, boxes.high, worth)
     _, row["boxes_us"] = timed_call(lambda: index.top_many(boxes.rows, K))
-    row |= {"right": before == after, "about": targets.describe().splitlines()[scorer != "exact"]}
+    row |= {"right": before == after, "about": str(targets.describe()[scorer != "exact"])}
     print(row, file=sys.stderr, flush=True)
     return row
 

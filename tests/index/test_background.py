@@ -123,7 +123,7 @@ def test_closing_an_index_never_joins_a_thread_before_it_starts(monkeypatch):
         access.close()
     access.close()
     assert len(access) == 500
-    assert "no rebuild is under way, 0 done" not in access.describe()
+    assert "no rebuild is under way, 0 done" not in str(access.describe())
 
 
 def test_closing_waits_for_the_running_merge():

@@ -137,3 +137,14 @@ def test_matches_are_counted_by_subscription(index: str) -> None:
     films = [FILM, Event("e2", {"genre": "comedy"}, 1), Event("e3", {"genre": "drama"}, 2)]
     assert matcher.match_counts(films) == {"half": 2, "s": 2, "never": 0}
     assert matcher.match_counts([]) == {"half": 0, "s": 0, "never": 0}
+
+
+def test_a_plan_names_the_index_and_the_reason() -> None:
+    few = Matcher(subscriptions=[Subscription("s", "u", "a = 1")]).describe()
+    assert (few.index, few.access, few.targets) == ("scan", None, ())
+    assert str(few).startswith("1 subscriptions, 0 subscribers: the index 'scan', since there are")
+    chosen = Matcher(subscriptions=[Subscription("s", "u", "a = 1")], index="access").describe()
+    assert chosen.reason == "it was asked for"
+    assert chosen.to_dict()["access"]["subscriptions"] == 1
+    assert "target by exact: access, since few events were asked for." in str(chosen)
+    assert Matcher(index="op").describe().index == "op"

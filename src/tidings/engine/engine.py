@@ -45,7 +45,7 @@ from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
-from tidings.rank.matcher import Matcher
+from tidings.rank.matcher import Matcher, MatchPlan
 from tidings.score import SCORERS, Scorer
 
 CHUNK: Final = 1024
@@ -319,6 +319,11 @@ class Engine:
         with self._turn():
             matcher = self._stages.matcher
             return matcher.top_many(read, min(k, len(matcher.subscriptions) + 1), ranks)
+
+    def describe(self) -> MatchPlan:
+        """Return which structures find subscriptions, and why; `print` the result to read it."""
+        with self._turn():
+            return self._stages.matcher.describe()
 
     def explain(self, subscriber: str, event: str | Event | Mapping[str, Any]) -> Explanation:
         """Explain why a subscriber did or did not get an event; `print` the result to read it."""

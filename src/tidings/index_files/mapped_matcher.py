@@ -14,6 +14,7 @@ import numpy as np
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidPolicy
+from tidings.index.access.description import AccessDescription
 from tidings.index.access.index import Access
 from tidings.index.access.kernels.validate import CheckedParts
 from tidings.index.access.memtable import Memtable
@@ -110,6 +111,12 @@ class MappedMatcher:
         reader.require(len(checked.numbers) == size, "ids", "are not those of the segment")
         rankers = read_methods(reader.within("ways"), IndexExtent.of(owners, checked))
         return cls(vocabulary, segments, ids, rankers, owned)
+
+    def describe(self) -> AccessDescription:
+        """Describe what the mapped index consists of; `print` it to read it."""
+        segments = tuple(segment.describe() for segment in self._snapshot.segments)
+        dead, nbytes = (sum(getattr(one, name) for one in segments) for name in ("dead", "nbytes"))
+        return AccessDescription(len(self.ids), segments, 0, dead, False, 0, nbytes)
 
     @property
     def owners(self) -> int:

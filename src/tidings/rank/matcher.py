@@ -7,6 +7,7 @@ ranks its own subscriber in Python, which is the definition.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
+from tidings.index.access.description import AccessDescription
 from tidings.index.scan import Scan
 from tidings.model import validate
 from tidings.model.records import Event, Match, Subscription
@@ -21,7 +23,7 @@ from tidings.policy import Subscriber
 from tidings.rank.bulk import BulkRanker
 from tidings.rank.bulk.protocol import Unranked, checked_rank
 from tidings.rank.matches import Matches
-from tidings.rank.target_index import Targets
+from tidings.rank.target_index import TargetChoice, Targets
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -42,6 +44,28 @@ BATCHED: Final = 1000
 PREPARED: Final = 8
 """How many scorers are kept prepared for one subscriber."""
 Refusal = tuple[Subscription, InvalidSubscription]
+
+
+@dataclass(frozen=True)
+class MatchPlan:
+    """The structures that find the subscriptions of an event, and why they were chosen."""
+
+    index: str
+    reason: str
+    subscriptions: int
+    subscribers: int
+    access: AccessDescription | None = None
+    targets: tuple[TargetChoice, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as they are written as JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = f"{self.subscriptions:,} subscriptions, {self.subscribers:,} subscribers"
+        lines = [f"{counts}: the index {self.index!r}, since {self.reason}."]
+        lines += [] if self.access is None else [str(self.access)]
+        return "\n".join([*lines, *(f"target by {choice}" for choice in self.targets)])
 
 
 class Matcher:
@@ -330,6 +354,23 @@ class Matcher:
             raise
         except Exception as error:  # a scorer may call any function of a user
             raise InvalidPolicy(f"the scorer failed: {described(error)}") from error
+
+    def describe(self) -> MatchPlan:
+        """Return which structures answer, and why."""
+        counts = len(self.subscriptions), len(self.subscribers)
+        if self.index != AUTO:
+            reason = "it was asked for"
+        elif self._access is None:
+            reason = f"there are fewer than {MANY:,} subscriptions, and scans have not taken long"
+        else:
+            reason = f"there were {MANY:,} subscriptions, or scans took long"
+        name = (
+            "access" if self._access is not None else "scan" if self.index == AUTO else self.index
+        )
+        access = None if self._access is None else self._access.describe()
+        return MatchPlan(
+            name, reason, *counts, access, () if self.targets is None else self.targets.describe()
+        )
 
     def answers_beside_changes(self, scorer: Scorer) -> bool:
         """Return whether `top` may run in one thread while another changes the matcher."""

@@ -196,6 +196,20 @@ def _best_first(pair: Scored) -> tuple[float, str]:
     return -pair[1], pair[0]
 
 
+@dataclass(frozen=True)
+class TargetChoice:
+    """The structure that finds the k best by one scorer, its size, and why it was chosen."""
+
+    scorer: str
+    structure: str
+    size: int
+    reason: str
+
+    def __str__(self) -> str:
+        answers = self.structure if self.structure == "access" else f"{self.size:,} boxes"
+        return f"{self.scorer}: {answers}, since {self.reason}."
+
+
 class BoxChoice(NamedTuple):
     """Boxes that are worth using from a number of events in a call on, or None, with the reason."""
 
@@ -275,16 +289,17 @@ class Targets:
             if (thread := kind.building) is not None:
                 thread.join()
 
-    def describe(self) -> str:
+    def describe(self) -> tuple[TargetChoice, ...]:
         """Return which index answers each scorer, and why."""
-        sentences = []
-        for exact, kind in self._kinds.items():
-            name, boxes = "exact" if exact else "relaxed", kind.boxes
-            if boxes is None:
-                sentences.append(f"{name}: access, since {kind.reason}.")
-            else:
-                sentences.append(f"{name}: {len(boxes):,} boxes, since {kind.reason}.")
-        return "\n".join(sentences)
+        return tuple(
+            TargetChoice(
+                "exact" if exact else "relaxed",
+                "access" if kind.boxes is None else "boxes",
+                len(self._subscriptions) if kind.boxes is None else len(kind.boxes),
+                kind.reason,
+            )
+            for exact, kind in self._kinds.items()
+        )
 
     def _count(self, exact: bool, events: Sequence[Event], k: int) -> None:
         """Count events; start building boxes once they are many."""

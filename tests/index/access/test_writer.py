@@ -72,7 +72,7 @@ def test_a_reader_sees_one_snapshot_while_the_index_changes(  # noqa: C901 - rea
     access.close()
     assert wrong == []
     assert access.top_many(asked, 9) == [top for top, _ in right[-1]]
-    assert "no merge is running" in access.describe()
+    assert "no merge is running" in str(access.describe())
 
 
 def test_a_merge_that_fails_is_reported_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_a_swap_that_fails_is_reported_and_loses_nothing(
             raised_earlier_failure(access, [], every[200:]),
         ]
     assert any(failed) == ((step, small) != ("Thread", 10**6))
-    assert "no merge is running" in access.describe()
+    assert "no merge is running" in str(access.describe())
     assert_same_answers(access, scan, event(1, Random(1)))
     raised_earlier_failure(access, [every[299].id], [every[299]])
     access.settle()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
+from tidings.index.access.description import AccessDescription
 from tidings.index.access.query import FoundHits, Query, Scored, ScratchBuffers
 from tidings.index.access.snapshot import Listener, Snapshot
 from tidings.index.access.writer import IndexWriter
@@ -140,8 +141,8 @@ class Access:
         """Wait for a merge that is running."""
         self._writer.join()
 
-    def describe(self) -> str:
-        """Describe what the current snapshot consists of."""
+    def describe(self) -> AccessDescription:
+        """Describe what the current snapshot consists of, and why; `print` it to read it."""
         return self._writer.describe()
 
     @property

@@ -70,14 +70,18 @@ NO_BLOCKS: Final = ScanBlocks(
 )
 
 
-def unselective_rows(size: Int32s, chance: Float64s) -> Bools:
-    """Return which rows are to be scanned; `size` has the checks of each, `chance` is by check."""
-    first = np.cumsum(size, dtype=np.int64) - size
-    if len(first) < FEWEST_ROWS:
-        return np.zeros(len(first), np.bool_)
-    # The checks of a row are in order of chance, but by another estimate.
-    wide = np.minimum.reduceat(chance, first) > UNSELECTIVE
-    return wide if np.count_nonzero(wide) >= FEWEST_ROWS else np.zeros(len(first), np.bool_)
+def least_chances(size: Int32s, chance: Float64s) -> Float64s:
+    """Return the chance of each row's most selective check; `size` has the checks of each row."""
+    if not len(size):
+        return np.empty(0)
+    least: Float64s = np.minimum.reduceat(chance, np.cumsum(size, dtype=np.int64) - size)
+    return least
+
+
+def unselective_rows(least: Float64s) -> Bools:
+    """Return which rows are to be scanned, by the chances of their most selective checks."""
+    wide = least > UNSELECTIVE
+    return wide if np.count_nonzero(wide) >= FEWEST_ROWS else np.zeros(len(least), np.bool_)
 
 
 class _Slots(NamedTuple):
@@ -122,8 +126,7 @@ def build_blocks(
     )
     blocks = _allocated(checks, slots, extent)
     columns = len(blocks.slots) + len(blocks.terms)
-    least_chance = np.minimum.reduceat(chance, first)[rows]
-    if COLUMN_NS * columns > POSTING_NS * least_chance.sum():
+    if COLUMN_NS * columns > POSTING_NS * least_chances(ranked.size, chance)[rows].sum():
         return NO_BLOCKS  # rows with too many different attributes, which events seldom have
     blocks.rows[:] = layout.starts[order]
     blocks.numbers[:] = ranked.numbers[ranked.owner[order]]

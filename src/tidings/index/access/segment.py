@@ -10,6 +10,7 @@ import numpy as np
 from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
 from tidings.compiled.simd import LANES
+from tidings.index.access.description import SegmentDescription
 from tidings.index.access.encoding import EncodedSubscriptions, spans
 from tidings.index.access.kernels.match import WIDTH, SegmentView
 from tidings.index.access.kernels.partial_match import PARTIAL_WIDTH
@@ -48,6 +49,7 @@ from tidings.index.access.scan_blocks import (
     RecordLayout,
     build_blocks,
     lane_mask,
+    least_chances,
     read_blocks,
     unselective_rows,
     write_blocks,
@@ -79,6 +81,7 @@ class Segment:
         self._lock = Lock()
         self._partial: Postings | None = None
         self._places: Int32s | None = None
+        self._chances: tuple[float | None, float | None]
         grid = SlotGrid(encoded, vocabulary.slots)
         none = np.zeros(len(encoded.term))
         chance = chances_of(encoded, grid, vocabulary) if sort else Chances(none, none)
@@ -87,11 +90,14 @@ class Segment:
         layout = _write_records(ranked)
         self.records = layout.records
         at_most = chance.at_most[checks]
-        wide = unselective_rows(ranked.size, at_most)
+        least = least_chances(ranked.size, at_most)
+        wide = unselective_rows(least)
         extent = vocabulary.slots, vocabulary.terms
         self.blocks = build_blocks(ranked, layout, wide, at_most, extent)
         posted = ~wide if len(self.blocks.rows) else np.ones(len(wide), np.bool_)
         self.postings = _access_postings(ranked, layout.starts, posted, grid)
+        self._rows = len(least)
+        self._chances = _average(least[posted]), _average(least[~posted])
         self.weights = CheckWeights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
 
@@ -122,7 +128,7 @@ class Segment:
         segment = cls.__new__(cls)
         segment.serial, segment.dead = -1, 0
         segment._lock, segment._partial = Lock(), None  # noqa: SLF001
-        segment._places = None  # noqa: SLF001
+        segment._places, segment._chances = None, (None, None)  # noqa: SLF001
         segment.scores = reader.array("scores", np.float64)
         reader.finite("scores", segment.scores, MOST_SCORE)
         size = len(segment.scores)
@@ -135,6 +141,7 @@ class Segment:
         segment.weights = _read_weights(reader, size)
         sizes = IndexSizes(size, terms, slots, len(segment.weights.part))
         checks = _map_checks(reader, segment.records, sizes)
+        segment._rows = int(np.count_nonzero(checks.begins))  # noqa: SLF001
         segment.postings = _read_postings(reader.within("lists"), sizes, WIDTH)
         right = access_postings_valid(segment.postings, checks.begins, sizes)
         reader.require(right, "lists.entries", "leads to no record")
@@ -217,12 +224,30 @@ class Segment:
         """Return the subscriptions of some ranks, whose order by id is stored."""
         return picked(self.records, self.weights, self.scores, ranks)
 
+    def describe(self) -> SegmentDescription:
+        """Describe where the conjunctions are, and why."""
+        blocks = self.blocks
+        columns = len(blocks.slots) + len(blocks.terms)
+        return SegmentDescription(
+            len(self),
+            self.dead,
+            self._rows - len(blocks.rows),
+            len(blocks.rows),
+            columns / max(1, len(blocks.tested)),
+            *self._chances,
+            self.nbytes,
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         held: list[Any] = [*self.records, *self.postings, *self.blocks, *self.weights]
         held += self._partial or ()
         return self.scores.nbytes + sum(getattr(column, "nbytes", 8) for column in held)
+
+
+def _average(chances: Float64s) -> float | None:
+    return float(chances.mean()) if len(chances) else None
 
 
 def picked(

@@ -14,6 +14,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.errors import InvalidSubscription, TidingsError
+from tidings.index.access.description import AccessDescription
 from tidings.index.access.encoding import EncodedSubscriptions, encode
 from tidings.index.access.memtable import (
     RECORDS,
@@ -153,16 +154,17 @@ class IndexWriter:
         while (thread := self._running()) is not None:
             thread.join()
 
-    def describe(self) -> str:
+    def describe(self) -> AccessDescription:
         """Describe what the current snapshot consists of."""
         snapshot = self.snapshot
-        sizes = ", ".join(f"{len(segment):,}" for segment in snapshot.segments) or "none"
-        dead = sum(segment.dead for segment in snapshot.segments) + snapshot.memtable.dead
-        running = "a merge is running" if self._thread else "no merge is running"
-        return (
-            f"access: {len(self):,} subscriptions; segments {sizes}; "
-            f"memtable {snapshot.memtable.count:,}; dead {dead:,}; "
-            f"{running}, {self._merges:,} done."
+        return AccessDescription(
+            len(self),
+            tuple(segment.describe() for segment in snapshot.segments),
+            snapshot.memtable.count,
+            sum(segment.dead for segment in snapshot.segments) + snapshot.memtable.dead,
+            self._thread is not None,
+            self._merges,
+            self.nbytes,
         )
 
     @property
