@@ -87,6 +87,7 @@ def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
         "diagnosis": None,
         "refused": 2,
         "notes": [],
+        "channels": [],
         "seconds": 0.5,
         "sink": str(folder / "out"),
     }

@@ -34,6 +34,7 @@ def test_totals_are_sums_and_quality_is_that_of_the_last_batch():
         "diagnosis": None,
         "refused": 1,
         "notes": [],
+        "channels": [],
         "seconds": 1.235,
         "sink": "out",
     }
