@@ -43,3 +43,8 @@ def open_reader(name: str, options: OptionTexts, *, streaming: bool | None = Non
     """
     reader: MessageReader = CONNECTORS[name].load(name).open_reader(options, streaming)
     return reader
+
+
+def check_options(name: str, options: OptionTexts) -> None:
+    """Refuse the options of a stream that its reader would refuse; nothing is connected."""
+    open_reader(name, options, streaming=True)

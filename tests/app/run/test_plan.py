@@ -40,3 +40,11 @@ def test_a_config_without_a_valid_subscription_is_refused(folder):
     with pytest.raises(TidingsError, match=r"`tidings check .*run.toml` lists the problems"):
         make_plan(load_config(folder / "run.toml"))
     assert not (folder / "out").exists()
+
+
+def test_a_wrong_option_of_a_source_is_an_error_before_anything_is_written(folder):
+    text = (folder / "run.toml").read_text().replace('path = "[0-9].jsonl"', 'format = "nats"', 1)
+    (folder / "run.toml").write_text(text)
+    with pytest.raises(TidingsError, match="tidings-nats: option 'servers' is missing"):
+        make_plan(load_config(folder / "run.toml"))
+    assert not (folder / "out").exists()

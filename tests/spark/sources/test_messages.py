@@ -11,9 +11,6 @@ from tests.sources.brokers import Brokers
 from tests.sources.pipelines import check, kafka, lines, run
 
 from tidings import Engine
-from tidings.app.config import load_config
-from tidings.app.run.plan import read_plan
-from tidings.app.run.spark import dry_run
 from tidings.errors import TidingsError
 from tidings.formats.files import write_subscribers, write_subscriptions
 from tidings.spark import register_sources
@@ -85,12 +82,9 @@ def test_lost_records_stop_the_run_with_a_reason(tmp_path: Path, brokers: Broker
 
 def test_a_wrong_option_is_an_error_before_anything_is_created(tmp_path: Path) -> None:
     write_stream(tmp_path, files=4)
-    plan = read_plan(load_config(kafka(tmp_path, "127.0.0.1:1", minPartitions=3)))
     with pytest.raises(TidingsError) as error:
-        dry_run(plan)
-    assert str(error.value).startswith(
-        "[source] format = 'tidings-kafka': tidings-kafka: unknown option 'minpartitions'; expected"
-    )
+        run(kafka(tmp_path, "127.0.0.1:1", minPartitions=3))
+    assert str(error.value).startswith("tidings-kafka: unknown option 'minPartitions'; expected")
     assert not (tmp_path / "out").exists()
 
 

@@ -6,8 +6,10 @@ from tidings.app.check import Problem, audit_config
 from tidings.app.config import Config, check_engine
 from tidings.app.run.output_folder import OutputFolder
 from tidings.errors import InvalidForm
+from tidings.formats.messages import MessageSource
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber
+from tidings.sources.registry import check_options
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class RunPlan:
 def read_plan(config: Config) -> RunPlan:
     """Read the files that a config names, without writing anything."""
     check_engine(config)
+    if isinstance(config.source, MessageSource):
+        check_options(config.source.format, config.source.options)
     audit = audit_config(config)
     if not audit.subscriptions:
         raise InvalidForm(
