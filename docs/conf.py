@@ -13,6 +13,7 @@ PAGES = {
         "digest",
         "web-app",
         "service",
+        "channels",
         "mail",
         "page",
         "policies",

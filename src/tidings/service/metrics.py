@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -91,6 +91,7 @@ class _StoreCollector(Collector):
             letters.add_metric([kind], store.letters.count(kind))
         yield letters
         yield from _webhook_gauges(store.channels.summary(WEBHOOK))
+        yield from _queue_metrics(store)
 
 
 def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
@@ -106,6 +107,23 @@ def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
     for state in ("waiting", "retrying", "given_up"):
         messages.add_metric([state], getattr(summary, state))
     yield messages
+
+
+def _queue_metrics(store: Store) -> Iterator[Metric]:
+    """Yield the figures of the channels of all subscribers; those of people are too many."""
+    labels = ["channel", "kind"]
+    sent = CounterMetricFamily("tidings_channel_sent", "Messages taken.", labels=labels)
+    failures = GaugeMetricFamily("tidings_channel_failures", "Failures in a row.", labels=labels)
+    messages = GaugeMetricFamily(
+        "tidings_channel_messages", "Messages that are not delivered.", labels=[*labels, "state"]
+    )
+    for channel in store.channels.queues():
+        name = [channel.id, channel.kind]
+        sent.add_metric(name, channel.sent)
+        failures.add_metric(name, channel.failures)
+        for state, count in store.channels.backlog(channel.key)._asdict().items():
+            messages.add_metric([*name, state], count)
+    yield from (sent, failures, messages)
 
 
 class RequestMeter:

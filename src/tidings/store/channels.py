@@ -147,6 +147,10 @@ class Channels:
         order = "ORDER BY id, kind, coalesce(subscriber, '') LIMIT ?"
         return self._select(f"{where}{order}", *given.values(), limit)
 
+    def queues(self) -> list[Channel]:
+        """Return the channels of all subscribers, in order of id."""
+        return self._select("WHERE subscriber IS NULL ORDER BY id, kind")
+
     def remove(self, key: str) -> bool:
         """Remove a channel, with what is still to be sent; return whether it existed."""
         return self._write("DELETE FROM channels WHERE key = ?", key)

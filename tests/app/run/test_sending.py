@@ -1,125 +1,140 @@
-"""From a config to mailboxes: the example, with a mail server that may be down."""
+"""A run sends its deliveries to the channels of its config: once, and the rest at its end."""
 
 import json
-import re
-import shutil
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.cli.commands import printed, tidings
-from tests.channels.mailbox import Mailbox, mail_server
-from tests.sources.brokers import Brokers
+from tests.channels import test_jetstream
+from typer.testing import CliRunner
 
-ROOT = Path(__file__).parents[3]
+from tidings.app.cli import app
+from tidings.app.config import load_config
+from tidings.app.run.sending import sending
+from tidings.errors import InvalidForm
+from tidings.store import open_store
 
-
-@pytest.fixture
-def example(tmp_path: Path) -> Path:
-    for name in ("mail", "movies"):
-        shutil.copytree(ROOT / "examples" / name, tmp_path / name)
-    return tmp_path / "mail" / "pipeline.toml"
-
-
-def point(config: Path, box: Mailbox) -> None:
-    text = config.read_text()
-    line = next(line for line in text.splitlines() if line.startswith("port = "))
-    config.write_text(text.replace(line, f"port = {box.port}"))
-
-
-def run(config: Path) -> dict[str, Any]:
-    result = tidings("run", config, "--engine", "local", "--json")
-    assert result.exit_code == 0, result.output
-    return dict(printed(result)[-1])
-
-
-def test_the_example_mails_one_digest_to_each_reader(example: Path) -> None:
-    with mail_server() as box:
-        point(example, box)
-        run(example)
-    assert sorted(mail["To"] for mail in box.mails) == ["ada@example.org", "bruno@example.org"]
-    [mail] = [mail for mail in box.mails if mail["To"] == "ada@example.org"]
-    assert sorted(films(mail)) == sorted(delivered_to("ada", example.parent / "out"))
-    part = mail.get_body(("plain",))
-    assert part is not None
-    text = part.get_content()
-    assert "The Salt Road (2026)" in text
-    assert "By Ines Okafor. Rated 7.9." in text
-
-
-def test_a_mail_server_that_is_down_delays_only_the_mail(
-    example: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tidings.app.run.sending.DRAIN_S", 0.0)
-    with mail_server() as stopped:
-        point(example, stopped)
-    summary = run(example)
-    assert {report["sent"] for report in summary["channels"]} == {0}
-    assert all("refused" in report["reason"].lower() for report in summary["channels"])
-
-
-KAFKA = """
+CONFIG = """
+engine = "local"
 [source]
-format = "tidings-kafka"
-
-[source.options]
-"kafka.bootstrap.servers" = "{brokers}"
-subscribe = "films"
-startingOffsets = "earliest"
-
+path = "films.jsonl"
 [subscriptions]
-path = "../movies/subscriptions.jsonl"
-
-[subscribers]
-path = "../movies/subscribers.jsonl"
-
+path = "wishes.jsonl"
 [sink]
 path = "out"
 format = "jsonl"
-
-[mail]
-host = "localhost"
-port = {port}
-security = "none"
-from = "news@films.example"
-
-[template]
-link = "https://films.example/{{{{delivery.event}}}}"
-
-[[people]]
-subscriber = "ada"
-kind = "mail"
-address = "ada@example.org"
-every = "delivery"
 """
 
 
-def test_kafka_to_mail_goes_on_where_it_stopped(example: Path) -> None:
-    """Each run takes what is new in the topic, and mails it once."""
-    brokers, folder = Brokers(), example.parent
-    events = (folder.with_name("movies") / "events.jsonl").read_text().splitlines()
-    forms = [json.loads(line) for line in events]
-    lines = [json.dumps(form | {"content": form["attributes"]}) for form in forms]
-    with mail_server() as box:
-        example.write_text(KAFKA.format(brokers=brokers.address, port=box.port))
-        for some in (lines[:6], lines[6:], []):
-            brokers.send("films", some, partition=0)
-            run(example)
-    names = [name for mail in box.mails for name in films(mail)]
-    assert len(names) == len(set(names))
-    assert {"film-01", "film-05"} <= set(names)
-    assert sorted(names) == sorted(delivered_to("ada", folder / "out"))
+def write(folder: Path, channels: str, events: int = 30) -> Path:
+    films = [
+        {"id": f"f{n}", "published_at": n, "attributes": {"year": 1990 + n}} for n in range(events)
+    ]
+    (folder / "films.jsonl").write_text("".join(json.dumps(film) + "\n" for film in films))
+    wish = {"id": "s1", "subscriber": "ada", "where": "year >= 2000"}
+    (folder / "wishes.jsonl").write_text(json.dumps(wish) + "\n")
+    (folder / "run.toml").write_text(CONFIG + channels)
+    return folder / "run.toml"
 
 
-def delivered_to(subscriber: str, folder: Path) -> list[str]:
-    """Return the events that the sink has for a subscriber."""
-    lines = [line for file in folder.rglob("*.jsonl") for line in file.read_text().splitlines()]
-    forms = [json.loads(line) for line in lines]
-    return [form["event"] for form in forms if form.get("subscriber") == subscriber]
+def tidings(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
-def films(mail: EmailMessage) -> list[str]:
-    part = mail.get_body(("plain",))
-    assert part is not None
-    return re.findall(r"https://films\.example/(\S+)", part.get_content())
+def run(config: Path, *options: str) -> dict[str, Any]:
+    result = tidings("run", config, "--json", *options)
+    assert result.exit_code == 0, result.output
+    form: dict[str, Any] = json.loads(result.stdout)
+    return form
+
+
+def nats_table(url: str, name: str) -> str:
+    return f'[[channels]]\ntype = "nats"\nid = "q"\nservers = "{url}"\nsubject = "{name}.x"\n'
+
+
+def test_a_run_without_a_store_keeps_an_outbox_in_its_folder(nats: str, tmp_path: Path) -> None:
+    test_jetstream.add_stream(nats, "folder")
+    config = write(tmp_path, nats_table(nats, "folder"))
+    [report] = run(config)["channels"]
+    assert (report["id"], report["sent"], report["waiting"]) == ("q", 20, 0)
+    written = sorted((tmp_path / "out" / "deliveries").iterdir())
+    assert sum(len(file.read_text().splitlines()) for file in written) == 20
+    assert (tmp_path / "out" / "outbox.db").exists()
+    assert run(config)["channels"][0]["sent"] == 0  # the same run again sends nothing again
+    write(tmp_path, nats_table(nats, "folder"), events=33)
+    assert run(config)["channels"][0]["sent"] == 3
+    messages = test_jetstream.received(nats, "folder")
+    assert test_jetstream.events_of(messages) == [f"f{n}" for n in range(10, 33)]
+
+
+def test_commands_show_pause_and_send(
+    nats: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.app.run.sending.DRAIN_S", 0.0)
+    config = write(tmp_path, nats_table("nats://127.0.0.1:1", "commands"))
+    [report] = run(config)["channels"]
+    assert (report["sent"], report["waiting"]) == (0, 20)
+    assert "127.0.0.1" in report["reason"]
+    listed = json.loads(tidings("channel", "list", config, "--json").stdout)
+    assert (listed["state"], listed["waiting"]) == ("failing", 20)
+    assert tidings("channel", "pause", config, "q").exit_code == 0
+    test_jetstream.add_stream(nats, "commands")
+    (tmp_path / "run.toml").write_text(CONFIG + nats_table(nats, "commands"))
+    assert tidings("channel", "send", config).exit_code == 0
+    assert test_jetstream.received(nats, "commands") == []
+    assert tidings("channel", "resume", config, "q").exit_code == 0
+    assert tidings("channel", "send", config).exit_code == 0
+    assert len(test_jetstream.received(nats, "commands")) == 20
+    assert "0 messages" in tidings("channel", "failures", config, "q").output
+    assert "0 messages" in tidings("channel", "retry", config, "q").output
+    tested = tidings("channel", "test", config, "q")
+    assert "has taken a test" in tested.output
+    assert tidings("channel", "remove", config, "q").exit_code == 0
+    assert tidings("channel", "list", config, "--json").stdout == ""
+    unknown = tidings("channel", "test", config, "nobody")
+    assert unknown.exit_code == 1
+    assert "unknown channel 'nobody'" in unknown.output
+
+
+def test_after_an_error_the_outbox_keeps_the_rest(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, nats_table("nats://127.0.0.1:1", "x")))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ZeroDivisionError), sending(config):
+        raise ZeroDivisionError
+    with open_store(config.outbox.url) as store:
+        assert [channel.id for channel in store.channels.queues()] == ["q"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("channels = 3", "write [[channels]] above each"),
+        ('[[channels]]\ntype = "pigeon"', "unknown type 'pigeon'; expected one of: kafka, nats"),
+        ('[[channels]]\ntype = "sqs"', "queue is missing"),
+        ('[[channels]]\ntype = "nats"\nsubject = "a"\nspeed = 3', "unknown key 'speed'"),
+        ('[[channels]]\ntype = "nats"\nsubject = "a"\nrate = 0', "rate must be a positive number"),
+        (
+            '[[channels]]\ntype = "nats"\nsubject = "a"\npassword = {var = "X"}',
+            'password must be a string, or name a variable: {env = "NAME"}',
+        ),
+        ('[[channels]]\ntype = "nats"\nsubject = "a"\n' * 2, "two channels with the id 'nats'"),
+        ('[[channels]]\ntype = "kafka"\nservers = "s:1"\ntopic = "t"\nstart = "x"', "start"),
+        ('[[channels]]\ntype = "nats"\nsubject = "a"\nservers = "nats://a:pw@h"', "apart"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused_by_name(tmp_path: Path, table: str, message: str) -> None:
+    config = write(tmp_path, "")
+    is_key = not table.startswith("[")
+    config.write_text(f"{table}\n{CONFIG}" if is_key else CONFIG + table)
+    with pytest.raises(InvalidForm) as refusal:
+        load_config(config)
+    assert message in str(refusal.value)
+    assert "pw@" not in str(refusal.value)
+
+
+def test_secrets_of_a_config_are_not_shown(tmp_path: Path) -> None:
+    table = '[[channels]]\ntype = "kafka"\nservers = "s:1"\ntopic = "t"\n'
+    table += '[channels.options]\nsasl.password = "swordfish-9"\nsasl.username = { env = "WHO" }\n'
+    table += '[[channels]]\ntype = "sqs"\nqueue = "q"\nsecret_key = "swordfish-8"\n'
+    config = load_config(write(tmp_path, table))
+    assert "swordfish" not in f"{config} {config.channels}"
