@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import parseaddr
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,22 +100,28 @@ def send_mail(settings: SmtpSettings, to: str, mail: EmailMessage) -> Outcome:
 
 def _connect(settings: SmtpSettings) -> smtplib.SMTP:
     """Return a connection that is encrypted and logged in, as the settings want it."""
-    trust = ssl.create_default_context(cafile=settings.ca_file)
     where = (settings.host, settings.port)
     smtp: smtplib.SMTP
     if settings.security == TLS:
+        trust = _trust(settings.ca_file)
         smtp = smtplib.SMTP_SSL(*where, timeout=_OPERATION_S, context=trust)
     else:
         smtp = smtplib.SMTP(*where, timeout=_OPERATION_S)
     try:
         if settings.security == STARTTLS:
-            smtp.starttls(context=trust)
+            smtp.starttls(context=_trust(settings.ca_file))
         if settings.user is not None and settings.password is not None:
             smtp.login(settings.user, settings.password.reveal())
     except BaseException:
         smtp.close()
         raise
     return smtp
+
+
+@lru_cache
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    """Return what is trusted; to read it takes longer than a mail."""
+    return ssl.create_default_context(cafile=ca_file)
 
 
 def _answer(code: int, text: bytes | str, *, is_final: bool) -> Outcome:
