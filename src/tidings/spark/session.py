@@ -24,6 +24,11 @@ STATE_STORE: Final = {
     ),
 }
 
+# A commit uploads the changes of a batch, not the whole store: 6 ms instead of 160.
+_CHANGELOG: Final = {
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
 MAX_TASKS_PER_BUCKET: Final = 4
 """With more, a warning says that most tasks are idle."""
@@ -62,6 +67,7 @@ _SETTINGS: Final = {
     SHUFFLE: "2",
     **_RETENTION,
     **STATE_STORE,
+    **_CHANGELOG,
 }
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
