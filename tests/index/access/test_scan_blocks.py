@@ -77,7 +77,7 @@ def test_blocks_answer_as_the_scan_does(pair: Any) -> None:
     assert not len(segment.postings.entries)
     assert not segment.blocks.exact.all()
     chance = Random(4)
-    for number in range(25):
+    for number in range(12):
         assert_same_answers(index, scan, asked(number, chance, held[:350]))
         assert_same_answers(index, scan, event(number, chance))
 
