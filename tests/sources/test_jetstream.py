@@ -169,7 +169,11 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(
 ) -> None:
     expected = write_stream(tmp_path, files=12)
     server.send(stream, lines(tmp_path))
-    options = {"servers": server.address, "stream": stream, "maxRecordsPerTrigger": 5}
+    options = {
+        "servers": server.address,
+        "stream": stream,
+        "maxRecordsPerTrigger": 1 if KILLS else 5,
+    }
     check_kills(write_config(tmp_path, "nats", options), expected, kills=20 if KILLS else 1)
 
 

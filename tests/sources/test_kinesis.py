@@ -213,5 +213,5 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(cloud: Cloud, tmp_p
     expected = write_stream(tmp_path, files=12)
     cloud.create("kills")
     cloud.send("kills", lines(tmp_path), key="one")
-    options = {**cloud.options, "stream": "kills", "maxRecordsPerTrigger": 5}
+    options = {**cloud.options, "stream": "kills", "maxRecordsPerTrigger": 1 if KILLS else 5}
     check_kills(write_config(tmp_path, "kinesis", options), expected, kills=20 if KILLS else 1)

@@ -158,7 +158,7 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(
     broker: MqttBroker, topic: str, tmp_path: Path
 ) -> None:
     expected = write_stream(tmp_path, files=12)
-    path = config(tmp_path, broker, topic, maxRecordsPerTrigger=5)
+    path = config(tmp_path, broker, topic, maxRecordsPerTrigger=1 if KILLS else 5)
     run_here(path)
     broker.send(topic, lines(tmp_path))
     check_kills(path, expected, kills=20 if KILLS else 2)

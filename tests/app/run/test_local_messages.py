@@ -97,5 +97,5 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(
 ) -> None:
     expected = write_stream(tmp_path, files=12)
     brokers.send("films", lines(tmp_path), partition=0)
-    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=5)
+    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=1 if KILLS else 5)
     check_kills(config, expected, kills=20 if KILLS else 2)
