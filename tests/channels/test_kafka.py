@@ -32,7 +32,7 @@ def brokers() -> Brokers:
 
 
 def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
-    """Return as many records of a topic."""
+    """Return the records of a topic, until there are as many different ones."""
     settings = {
         "bootstrap.servers": brokers.address,
         "group.id": "test",
@@ -42,7 +42,7 @@ def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
     consumer = Consumer(settings)
     consumer.subscribe([topic])
     records = list[Any]()
-    while len(records) < count:
+    while len({each.headers()[0][1] for each in records}) < count:
         records += [each for each in consumer.consume(count, 0.5) if each.error() is None]
     consumer.close()
     return records
