@@ -94,3 +94,22 @@ def test_what_a_queue_has_not_sent_is_not_pruned(store: Store) -> None:
     assert events(store, channel) == ["a2"]
     store.channels.remove(channel.key)
     assert store.notifications.prune(10**9) == 1
+
+
+@pytest.mark.parametrize("subscriber", [None, "ada"])
+def test_a_delivery_that_is_skipped_can_be_retried(store: Store, subscriber: str | None) -> None:
+    channel = put(store, subscriber)
+    store.notifications.append("q", 0, [delivery("ada", "a1"), delivery("ada", "a2")])
+    skipped = store.outbox.skip(channel.key)
+    assert skipped is not None
+    assert skipped.event == "a1"
+    [failure] = store.channels.failures(channel.key)
+    assert (failure.number, failure.next_us, failure.reason) == (1, None, "skipped by hand")
+    moved = store.channels.get(channel.key)
+    assert moved is not None
+    assert events(store, moved) == ["a2"]
+    store.channels.retry(channel.key)
+    assert events(store, moved) == ["a1"]
+    assert store.outbox.skip(channel.key) is not None  # a2, since a retry is no new delivery
+    assert store.outbox.skip(channel.key) is None
+    assert store.outbox.skip("nobody") is None

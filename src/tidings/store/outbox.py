@@ -34,6 +34,8 @@ _ADD_FAILURE: Final = """
     INSERT INTO channel_failures (key, number, attempts, next_us, reason) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (key, number) DO UPDATE SET attempts = excluded.attempts,
         next_us = excluded.next_us, reason = excluded.reason"""
+_NEVER: Final = -1
+"""A time at which no retry is due."""
 _ONE: Final = f"{DELIVERY_COLUMNS} FROM deliveries WHERE subscriber = ? AND sequence"
 _ANY: Final = f"{DELIVERY_COLUMNS} FROM deliveries WHERE number"
 
@@ -117,6 +119,28 @@ class Outbox:
     def note(self, key: str, owner: str, progress: PageProgress) -> Channel | None:
         """Write what came of a page; return the channel, or None if it may not be used on."""
         return self._database.write(partial(_note, key=key, owner=owner, progress=progress))
+
+    def skip(self, key: str) -> Delivery | None:
+        """Skip the delivery that a channel sends next, and return it; it can be retried.
+
+        A channel whose deliveries wait for each other gets past one that always fails this way.
+        """
+        return self._database.write(partial(_skip, key=key))
+
+
+def _skip(session: Session, key: str) -> Delivery | None:
+    session.lock()
+    rows = session.rows(f"SELECT {FIELDS} FROM channels WHERE key = ?", key)
+    entries = _page(session, read_channel(rows[0]), _NEVER, 1).entries if rows else ()
+    if not entries:
+        return None
+    number = entries[0].number
+    session.run(_ADD_FAILURE, key, *FailedDelivery(number, 0, None, "skipped by hand"))
+    session.run(
+        "UPDATE channels SET reached = ?, failures = 0, next_us = 0 WHERE key = ? AND reached < ?",
+        *(number, key, number),
+    )
+    return entries[0].delivery
 
 
 def _usable(session: Session, key: str, owner: str) -> Channel | None:

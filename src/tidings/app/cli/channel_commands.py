@@ -118,6 +118,26 @@ def retry(place: Place, id: Id, subscriber: Owner = None) -> None:
 
 
 @channel_app.command()
+def skip(place: Place, id: Id, subscriber: Owner = None) -> None:
+    """Skip the message that a channel sends next, so that those behind it are sent.
+
+    It is listed among the failures, from where `retry` sends it.
+
+    For example:
+
+        tidings channel skip pipeline.toml orders
+    """
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        skipped = store.outbox.skip(find_channel(store, id, subscriber).key)
+    if skipped is None:
+        raise TidingsError(f"channel {id} has nothing to send")
+    typer.echo(f"given up: event {skipped.event} for {skipped.subscriber}")
+
+
+@channel_app.command()
 def remove(place: Place, id: Id, subscriber: Owner = None) -> None:
     """Forget a channel, with how far it has come and what it has not sent.
 
