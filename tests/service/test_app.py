@@ -44,6 +44,8 @@ def test_subscribe_publish_receive_ask(client: httpx2.Client) -> None:
     assert "tidings_publications_waiting 0.0" in metrics
     assert 'path="/v1/feeds/{subscriber}",status="200"' in metrics
     assert 'tidings_webhooks{state="working"} 0.0' in metrics
+    assert 'tidings_addresses{kind="mail",state="working"} 0.0' in metrics
+    assert 'tidings_address_messages{kind="slack",state="waiting"} 0.0' in metrics
     assert 'tidings_webhook_messages{state="given_up"} 0.0' in metrics
     assert client.get("/docs").status_code == 200
 

@@ -9,12 +9,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidings.channels.person_channel import KINDS as PERSON_KINDS
 from tidings.store import Store
 from tidings.store.channels import ChannelSummary
 from tidings.store.dead_letters import KINDS as LETTERS
 from tidings.store.records import KINDS
 from tidings.store.webhooks import WEBHOOK
 
+_STATES: Final = ("working", "failing", "disabled")
+_UNDELIVERED: Final = ("waiting", "retrying", "given_up")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -91,12 +94,13 @@ class _StoreCollector(Collector):
             letters.add_metric([kind], store.letters.count(kind))
         yield letters
         yield from _webhook_gauges(store.channels.summary(WEBHOOK))
+        yield from _address_gauges(store)
         yield from _queue_metrics(store)
 
 
 def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
     webhooks = GaugeMetricFamily("tidings_webhooks", "Webhooks by state.", labels=["state"])
-    for state in ("working", "failing", "disabled"):
+    for state in _STATES:
         webhooks.add_metric([state], getattr(summary, state))
     yield webhooks
     messages = GaugeMetricFamily(
@@ -104,9 +108,25 @@ def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
         "Messages that are not delivered: new, to be tried again, or given up.",
         labels=["state"],
     )
-    for state in ("waiting", "retrying", "given_up"):
+    for state in _UNDELIVERED:
         messages.add_metric([state], getattr(summary, state))
     yield messages
+
+
+def _address_gauges(store: Store) -> Iterator[Metric]:
+    """Yield the figures of addresses by kind; one for each address would be too many."""
+    labels = ["kind", "state"]
+    addresses = GaugeMetricFamily("tidings_addresses", "Addresses by state.", labels=labels)
+    messages = GaugeMetricFamily(
+        "tidings_address_messages", "Notifications that are not delivered.", labels=labels
+    )
+    for kind in PERSON_KINDS:
+        summary = store.channels.summary(kind)
+        for state in _STATES:
+            addresses.add_metric([kind, state], getattr(summary, state))
+        for state in _UNDELIVERED:
+            messages.add_metric([kind, state], getattr(summary, state))
+    yield from (addresses, messages)
 
 
 def _queue_metrics(store: Store) -> Iterator[Metric]:
