@@ -10,7 +10,7 @@ reports for the batches after the first. Results go to bench/results/state.json 
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -88,6 +88,9 @@ class OnePolicy:
 
     def policy(self, name: str) -> Policy:
         return POLICY
+
+    def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
+        return [POLICY for _ in names]
 
     def is_paused(self, name: str) -> bool:
         return False
