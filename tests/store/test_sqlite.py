@@ -33,7 +33,7 @@ def test_the_file_has_a_write_ahead_log_and_strict_tables(path: Path) -> None:
                 "SELECT name, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite%'"
             )
         )
-    assert len(tables) == 19
+    assert len(tables) == 25
     assert all(strict for _, strict in tables)
 
 
