@@ -1,11 +1,13 @@
 """Configs over our sources, run as `tidings run` runs them."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.kill.stream import Expected
+from tests.kill.stream import Expected, write_stream
+from tests.sources.brokers import Brokers
 
 from tidings.app.config import load_config
 from tidings.app.run.local import run_local
@@ -70,6 +72,22 @@ def check(folder: Path, expected: Expected) -> None:
     """Check that the store of a config holds each delivery of an engine once."""
     with open_store(folder / "news.db") as store:
         expected.check(store)
+
+
+def check_restarts(folder: Path, brokers: Brokers, run: Callable[[Path], RunSummary]) -> None:
+    """Check that runs resume, on a stream with poison, a late event, and one without a value."""
+    expected = write_stream(folder, files=12)
+    all_lines = lines(folder)
+    config = kafka(folder, brokers.address, maxOffsetsPerTrigger=20)
+    brokers.send("films", all_lines[:33], partition=0)
+    first = run(config)
+    assert (first.batches, first.events) == (2, 33)
+    brokers.send("films", [*all_lines[33:], None], partition=0)
+    second = run(config)
+    assert (second.batches, second.events) == (2, len(all_lines) - 32)
+    check(folder, replace(expected, dead=expected.dead + 1))
+    third = run(config)
+    assert (third.batches, third.events) == (0, 0)
 
 
 def lines(folder: Path) -> list[str]:

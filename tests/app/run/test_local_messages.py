@@ -1,7 +1,6 @@
 """Local runs over messages of a broker: restarts, kills, and subscriptions that change."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -10,7 +9,7 @@ from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
 from tests.sources.brokers import Brokers
 from tests.sources.kills import check_kills, start
-from tests.sources.pipelines import check, kafka, lines, run_here
+from tests.sources.pipelines import check, check_restarts, kafka, lines, run_here
 
 from tidings.errors import TidingsError
 from tidings.formats.files import read_subscriptions, write_subscriptions
@@ -25,18 +24,7 @@ def brokers() -> Brokers:
 def test_a_restart_resumes_and_everything_is_delivered_once(
     tmp_path: Path, brokers: Brokers
 ) -> None:
-    """The stream has poison, a late event, and a record without a value."""
-    expected = write_stream(tmp_path, files=12)
-    all_lines = lines(tmp_path)
-    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=20)
-    brokers.send("films", all_lines[:33], partition=0)
-    first = run_here(config)
-    assert (first.batches, first.events) == (2, 33)
-    brokers.send("films", [*all_lines[33:], None], partition=0)
-    second = run_here(config)
-    assert (second.batches, second.events) == (2, len(all_lines) - 32)
-    check(tmp_path, replace(expected, dead=expected.dead + 1))
-    assert run_here(config).batches == 0
+    check_restarts(tmp_path, brokers, run_here)
 
 
 def test_subscriptions_may_change_between_runs(tmp_path: Path, brokers: Brokers) -> None:

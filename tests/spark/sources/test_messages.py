@@ -1,14 +1,13 @@
 """`tidings run` from a broker, with restarts, limits and poison, against the engine."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.kill.stream import Expected, write_stream
 from tests.sources.brokers import Brokers
-from tests.sources.pipelines import check, kafka, lines, run
+from tests.sources.pipelines import check, check_restarts, kafka, lines, run
 
 from tidings import Engine
 from tidings.errors import TidingsError
@@ -27,19 +26,7 @@ def brokers() -> Brokers:
 def test_a_restart_resumes_and_everything_is_delivered_once(
     tmp_path: Path, brokers: Brokers
 ) -> None:
-    """The stream has poison, a late event, and a record without a value."""
-    expected = write_stream(tmp_path, files=12)
-    all_lines = lines(tmp_path)
-    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=20)
-    brokers.send("films", all_lines[:33], partition=0)
-    first = run(config)
-    assert (first.batches, first.events) == (2, 33)
-    brokers.send("films", [*all_lines[33:], None], partition=0)
-    second = run(config)
-    assert (second.batches, second.events) == (2, len(all_lines) - 32)
-    check(tmp_path, replace(expected, dead=expected.dead + 1))
-    third = run(config)
-    assert (third.batches, third.events) == (0, 0)
+    check_restarts(tmp_path, brokers, run)
 
 
 def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) -> None:
