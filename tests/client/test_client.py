@@ -148,29 +148,29 @@ def test_notifications_are_paged_marked_and_followed(client: Client, url: str) -
 
 
 def test_where_a_subscriber_reads(client: Client, url: str) -> None:
-    client.subscribe(Subscriber("dora", Policy(k=9)))
-    client.add(Subscription("dora-1", "dora", where="dora = 1"))
+    client.subscribe(Subscriber("gwen", Policy(k=9)))
+    client.add(Subscription("gwen-1", "gwen", where="gwen = 1"))
     chat = {"kind": "slack", "address": "https://hooks.slack.com/services/T0/x", "min_rank": 0.5}
-    assert client.put_channel("dora", "a/chat", chat)["verified"] is False
-    assert [each["id"] for each in client.channels("dora")] == ["a/chat"]
-    assert client.pause_channel("dora", "a/chat")["paused"] is True
-    assert client.resume_channel("dora", "a/chat")["paused"] is False
-    assert client.retry_channel("dora", "a/chat")["failed"] == []
+    assert client.put_channel("gwen", "a/chat", chat)["verified"] is False
+    assert [each["id"] for each in client.channels("gwen")] == ["a/chat"]
+    assert client.pause_channel("gwen", "a/chat")["paused"] is True
+    assert client.resume_channel("gwen", "a/chat")["paused"] is False
+    assert client.retry_channel("gwen", "a/chat")["failed"] == []
     with pytest.raises(ServiceError, match="no valid code"):
-        client.verify_channel("dora", "a/chat", "x")
+        client.verify_channel("gwen", "a/chat", "x")
     with pytest.raises(ServiceError, match=r"\[mail\]"):
-        client.put_channel("dora", "mail", {"kind": "mail", "address": "d@example.org"})
-    client.publish({"id": "d0", "attributes": {"dora": 1}})
-    client.mark("dora", 1, "not-for-me")
-    assert [(each["sequence"], each["mark"]) for each in client.marks("dora")] == [
+        client.put_channel("gwen", "mail", {"kind": "mail", "address": "g@example.org"})
+    client.publish({"id": "g0", "attributes": {"gwen": 1}})
+    client.mark("gwen", 1, "not-for-me")
+    assert [(each["sequence"], each["mark"]) for each in client.marks("gwen")] == [
         (1, "not-for-me")
     ]
 
     async def scene() -> None:
         async with AsyncClient(url) as other:
-            assert (await other.pause_channel("dora", "a/chat"))["paused"] is True
-            await other.remove_channel("dora", "a/chat")
-            assert await other.channels("dora") == []
+            assert (await other.pause_channel("gwen", "a/chat"))["paused"] is True
+            await other.remove_channel("gwen", "a/chat")
+            assert await other.channels("gwen") == []
 
     asyncio.run(scene())
 
