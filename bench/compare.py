@@ -10,15 +10,11 @@ little; the figure is the time of all eight by that of the cheapest and of the m
 Results go to bench/results/compare.json and compare.md.
 """
 
-import ctypes
 import json
-import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -47,8 +43,21 @@ POLICIES: dict[str, dict[str, Any]] = {
     "quiet": {"k": 5, "window": DAILY, "rules": [{"name": "quiet", "urgent": 0.95}]},
     "history": {"k": 5, "window": {"name": "history", "length": 200}},
 }
-_SET_CHILD_SUBREAPER = 36
-"""The number of that call in Linux's prctl.h."""
+# Runs a command and prints the processor time of all that it started. The Java of Spark and its
+# workers outlive their parent: by call 36 of Linux's prctl.h, the timer becomes their next one.
+TIMER = """
+import ctypes, os, resource, subprocess, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(36, 1)
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+try:
+    while True:
+        os.waitpid(-1, 0)
+except ChildProcessError:
+    pass
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime)
+"""
 GENRES = ("action", "animation", "comedy", "documentary", "drama", "romance", "short")
 
 
@@ -89,24 +98,8 @@ def command_s(folder: Path, engine: str, names: list[str]) -> float:
     command = [sys.executable, "-m", "tidings.app.cli", "lab", "compare", f"--out={out}", *policies]
     command += [f"--engine={engine}", f"--publications={folder / 'films.parquet'}"]
     command += [f"--subscriptions={folder / 'subscriptions.jsonl'}"]
-    began = _children_s()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return _children_s() - began
-
-
-def _children_s() -> float:
-    """Return the processor time of all processes that were started and have ended."""
-    with suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)  # the Java of Spark and its workers, which outlive their parent
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def adopt_orphans() -> None:
-    """Become the parent of processes whose own has ended, so that their time is counted."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1)
+    timed = [sys.executable, "-c", TIMER, *command]
+    return float(subprocess.run(timed, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def replay_s(recording: Recording, names: list[str]) -> float:
@@ -155,7 +148,6 @@ def main() -> None:
     parser.add_argument("--subscribers", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=1)
     wanted, about = parser.parse_args(), machine()
-    adopt_orphans()
     if wanted.quick:
         wanted.publications, wanted.subscribers = 2_000, 20
     engines = ("local",) if wanted.quick else ("local", "spark")
