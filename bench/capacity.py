@@ -22,13 +22,14 @@ import pages
 from pages import machine, opening, publish, table
 
 import tidings.spark as ts
-from tidings.lab.capacity.calibrate import CASES, QUICK, Case, Measurement, calibrate, measure
-from tidings.lab.capacity.model import Costs, doublings
+from tidings.lab.capacity.calibrate import CASES, Case, Measurement, calibrate, measure
+from tidings.lab.capacity.model import Costs, event_seconds, fixed_seconds
 from tidings.policy import Policy
 from tidings.window.sliding import Sliding
 
 POLICY = Policy(k=10, window=Sliding(100))
 EVENTS, OWNED = 20_000, 5
+QUICK = (Case(2_500, 1_000, 5, 200), Case(20_000, 5_000, 50, 400))
 Row = dict[str, Any]
 
 
@@ -49,7 +50,7 @@ def main() -> None:
 def run_here(wanted: argparse.Namespace) -> Row:
     [cores] = wanted.cores
     ts.session("tidings-bench", cores=cores)
-    costs, _ = calibrate(POLICY, QUICK[::4] if wanted.quick else CASES)
+    costs, _ = calibrate(POLICY, QUICK if wanted.quick else CASES)
     rows = list[Row]()
     for size in wanted.sizes:
         for matches in wanted.matches:
@@ -83,9 +84,8 @@ def arguments() -> argparse.Namespace:
 
 def compared(costs: Costs, run: Measurement) -> Row:
     case = run.case
-    match = costs.match_us + costs.growth_us * doublings(case.subscriptions)
-    seconds = costs.trigger_s + run.state_bytes * costs.state_byte_us / 1e6
-    seconds += (case.events * costs.event_us + case.offered * match) / 1e6
+    each = event_seconds(costs, case.subscriptions, case.matches)
+    seconds = fixed_seconds(costs, run.state_bytes) + case.events * each
     stored = case.subscribers * costs.subscriber_bytes + run.held * costs.held_bytes + run.id_bytes
     return {
         "size": case.subscriptions,

@@ -79,8 +79,7 @@ def _print(console: Console, demand: Demand, plan: CapacityPlan, costs: Costs) -
     console.print(table)
     most, reason = plan.breaks_first
     console.print(
-        f"At {most:,.0f} events/s these cores are busy all the time. What takes most of it are "
-        f"{reason}.",
+        f"At {most:,.0f} events/s these cores are busy all the time. Most of it goes to {reason}.",
         markup=False,
         highlight=False,
     )

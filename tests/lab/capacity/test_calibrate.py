@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tidings import Policy, Sliding
+from tidings.lab.capacity import model
 from tidings.lab.capacity.calibrate import CASES, Case, Measurement, fit, measure
 from tidings.lab.capacity.model import doublings
 
@@ -46,6 +48,16 @@ def test_costs_are_never_negative() -> None:
         for number, case in enumerate(CASES)
     ]
     assert min(fit(noisy).to_dict().values()) >= 0
+
+
+@pytest.mark.spark
+def test_the_model_knows_how_much_a_bucket_remembers() -> None:
+    from tidings.spark.state_stage import id_memory  # noqa: PLC0415 - it loads Spark
+
+    memory = id_memory.IdMemory(1)
+    memory.add(id_memory.hash_ids(["a"]), np.zeros(1, np.int64))
+    assert sum(column.nbytes for column in memory.columns().values()) == model.ID_BYTES
+    assert id_memory.CAPACITY == model.CAPACITY
 
 
 @pytest.mark.spark

@@ -37,7 +37,9 @@ DEMAND = Demand(400_000, 50_000, 100.0, 20.0, Policy(window=Sliding(100)), trigg
 
 
 def test_a_trigger_adds_up() -> None:
-    assert event_seconds(COSTS, DEMAND) == pytest.approx((30 + 20 * (10 + 1 * 2)) / 1e6)
+    assert event_seconds(COSTS, DEMAND.subscriptions, DEMAND.matches) == pytest.approx(
+        (30 + 20 * (10 + 1 * 2)) / 1e6
+    )
     # Ten buckets remember 32,768 ids each.
     stored = 50_000 * (40 + 100 * 20) + 10 * 32_768 * 24
     assert state_bytes(COSTS, DEMAND) == pytest.approx(stored)

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from tidings.errors import TidingsError
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers
-from tidings.lab.capacity.model import BUCKET, Costs, bucket_id_bytes, doublings, held_at_most
+from tidings.lab.capacity.model import Costs, bucket_id_bytes, buckets_for, doublings, held_at_most
 from tidings.lab.capacity.processor_time import processor_seconds
 from tidings.lab.capacity.workload import CapacityWorkload
 from tidings.policy import Policy
@@ -53,10 +53,6 @@ CASES: Final = (
     Case(50_000, 10_000, 50, 4_000),
     Case(50_000, 50_000, 5, 4_000),
     Case(400_000, 50_000, 50, 8_000),
-)
-QUICK: Final = tuple(
-    Case(each.subscriptions // 20, each.subscribers // 10, each.matches, each.events // 20)
-    for each in CASES
 )
 
 
@@ -114,7 +110,7 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     spark = ts.session("tidings-plan")
     schema = spark.read.parquet(str(events)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(events))
-    buckets = max(8, case.subscribers // BUCKET)
+    buckets = buckets_for(case.subscribers)
     deliveries = ts.feed(stream, index, buckets=buckets, future=None)
     marks = list[_Mark]()
 

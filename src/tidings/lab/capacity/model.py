@@ -93,7 +93,7 @@ class Demand:
     @property
     def buckets(self) -> int:
         """The least number of buckets."""
-        return max(8, math.ceil(self.subscribers / BUCKET))
+        return buckets_for(self.subscribers)
 
     def __post_init__(self) -> None:
         for name in ("subscriptions", "subscribers", "events_per_s", "matches", "trigger_s"):
@@ -103,7 +103,7 @@ class Demand:
 
 
 class Breaking(NamedTuple):
-    """A resource that limits a plan: the events per second at which it does, and why."""
+    """The events per second at which all planned cores are busy, and what most of that time is."""
 
     events_per_s: float
     reason: str
@@ -148,19 +148,29 @@ def bucket_id_bytes(events: float, matches: float, buckets: int) -> float:
     return ID_BYTES * min(CAPACITY, events * min(1.0, matches / buckets))
 
 
+def buckets_for(subscribers: int) -> int:
+    """Return the least number of buckets for so many subscribers."""
+    return max(8, math.ceil(subscribers / BUCKET))
+
+
 def doublings(subscriptions: int) -> float:
     """Return how often the base doubles until it is the number of subscriptions."""
     return max(0.0, math.log2(subscriptions / BASE))
 
 
-def match_seconds(costs: Costs, demand: Demand) -> float:
+def match_seconds(costs: Costs, subscriptions: int) -> float:
     """Return the processor time of one match."""
-    return (costs.match_us + costs.growth_us * doublings(demand.subscriptions)) / _US
+    return (costs.match_us + costs.growth_us * doublings(subscriptions)) / _US
 
 
-def event_seconds(costs: Costs, demand: Demand) -> float:
+def event_seconds(costs: Costs, subscriptions: int, matches: float) -> float:
     """Return the processor time of one event, with its matches."""
-    return costs.event_us / _US + demand.matches * match_seconds(costs, demand)
+    return costs.event_us / _US + matches * match_seconds(costs, subscriptions)
+
+
+def fixed_seconds(costs: Costs, state: float) -> float:
+    """Return the processor time of a trigger without events, with so many bytes of state."""
+    return costs.trigger_s + state * costs.state_byte_us / _US
 
 
 def state_bytes(costs: Costs, demand: Demand) -> float:
@@ -174,18 +184,16 @@ def state_bytes(costs: Costs, demand: Demand) -> float:
 def trigger_seconds(costs: Costs, demand: Demand) -> float:
     """Return the processor time of one trigger."""
     events = demand.events_per_s * demand.trigger_s
-    return _fixed_seconds(costs, demand) + events * event_seconds(costs, demand)
+    each = event_seconds(costs, demand.subscriptions, demand.matches)
+    return fixed_seconds(costs, state_bytes(costs, demand)) + events * each
 
 
 def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
     """Return the throughput of so many cores that do nothing else, with triggers of this length."""
-    usable = cores * costs.overlap * demand.trigger_s - _fixed_seconds(costs, demand)
-    return max(0.0, usable) / event_seconds(costs, demand) / demand.trigger_s
-
-
-def _fixed_seconds(costs: Costs, demand: Demand) -> float:
-    """Return the processor time of a trigger whose events match nothing."""
-    return costs.trigger_s + state_bytes(costs, demand) * costs.state_byte_us / _US
+    fixed = fixed_seconds(costs, state_bytes(costs, demand))
+    usable = cores * costs.overlap * demand.trigger_s - fixed
+    each = event_seconds(costs, demand.subscriptions, demand.matches)
+    return max(0.0, usable) / each / demand.trigger_s
 
 
 def make_plan(costs: Costs, demand: Demand) -> CapacityPlan:
@@ -202,7 +210,7 @@ def make_plan(costs: Costs, demand: Demand) -> CapacityPlan:
         parts=parts,
         buckets=math.ceil(buckets / parts) * parts,
         trigger_s=seconds,
-        fixed_share=_fixed_seconds(costs, demand) / seconds,
+        fixed_share=fixed_seconds(costs, state) / seconds,
         build_s=demand.subscriptions * costs.build_us / _US,
         index_bytes=int(index),
         state_bytes=int(state),
@@ -213,14 +221,15 @@ def make_plan(costs: Costs, demand: Demand) -> CapacityPlan:
 def _breaks_first(costs: Costs, demand: Demand, cores: int) -> Breaking:
     """Return what limits the planned cores as events become more."""
     most = events_per_second(costs, demand, cores)
+    events = demand.events_per_s * demand.trigger_s
     seconds = {
         "the state: each trigger reads and writes the windows of all subscribers, so longer "
-        "triggers help": _fixed_seconds(costs, demand),
+        "triggers help": fixed_seconds(costs, state_bytes(costs, demand)),
         "the matches: each is ranked, sent to its bucket and put into a window": (
-            demand.events_per_s * demand.trigger_s * demand.matches * match_seconds(costs, demand)
+            events * demand.matches * match_seconds(costs, demand.subscriptions)
         ),
         "the events: each is read and looked up, whether it matches or not": (
-            demand.events_per_s * demand.trigger_s * costs.event_us / _US
+            events * costs.event_us / _US
         ),
     }
     return Breaking(most, max(seconds, key=seconds.__getitem__))
