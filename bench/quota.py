@@ -1,6 +1,6 @@
 """A quota by rank next to first come, first served and to hindsight; and what rules cost.
 
-python bench/quota.py [--days 60] [--subscribers 20000] [--quick]
+python bench/quota.py [--days 60] [--subscribers 20000] [--quick] [--spark]
 
 A stream of chosen ranks passes a quota of 5 a day three times: `best`, `first`, and the best 5 of
 each day in hindsight; all without the first day, from which `best` learns. Generated ranks are
@@ -10,16 +10,20 @@ hindsight` is the sum of delivered ranks by that of the best; `at once` is the s
 that were not held.
 
 The cost of rules is that of a step of the bench `windows`, an event for all subscribers, with and
-without rules in turn, in seconds of the processor; bytes are those of the arrays of rules, and the
-growth of a separate process. Results go to
-bench/results/quota.json and quota.md.
+without rules in turn, in seconds of the processor; bytes are those of the arrays of rules, and
+all that a separate process keeps (tracemalloc), with different ranks and with only ten, after more
+matches than a quota remembers. Results go to bench/results/quota.json and quota.md. Instead,
+--spark measures a batch of matches, windows and rules on Spark, each policy in turn (quota-spark).
 """
 
 import argparse
+import gc
 import subprocess
 import sys
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
@@ -31,17 +35,21 @@ import numpy as np
 import pages
 import windows
 from pages import machine, opening, publish, table
-from timing import OWN
+from timing import OWN, timed
 
 from tidings.app.demo.movies import catalogue, publications
 from tidings.feed.single import PolicyChooser
-from tidings.model.records import Event, Match
+from tidings.formats.arrow import events_to_table
+from tidings.model.records import Event, Match, Subscription
 from tidings.model.values import SECOND_US, moment
-from tidings.policy import Policy
+from tidings.policy import Policy, Subscriber
 from tidings.rules import RuleChain
 from tidings.window import Pick
 
 N, DAY_US = 5, 86_400 * SECOND_US
+FULL, MEASURED = 2_000, 1_000  # one match in ten is chosen, and its rank remembered
+BYTES = ("array_bytes", "bytes", "few_array_bytes", "few_bytes")
+SHARED, SPARK_ROUNDS = 50, 3
 BURST_US = 1_800 * SECOND_US
 GENRES = ("drama", "documentary", "animation")
 WINDOW = {"window": {"name": "continuous", "expires": 100}}
@@ -68,11 +76,18 @@ class Ranked(NamedTuple):
 
 
 def main() -> None:
-    wanted = arguments()
+    wanted, result = arguments(), dict[str, Any]()
     if wanted.memory:
-        print(windows.grown("table", wanted.memory, wanted.subscribers))
+        print(*kept(wanted.memory, wanted.subscribers, None))
+        print(*kept(wanted.memory, wanted.subscribers, 10))
         return
-    result: dict[str, Any] = {"machine": machine(), "n": N, "days": wanted.days}
+    if wanted.spark:
+        subscribers, events = (50, 20) if wanted.quick else (5_000, 2_000)
+        result = {"machine": machine(), "subscribers": subscribers, "events": events}
+        result["spark"] = spark_costs(subscribers, events)
+        publish("quota-spark", result, spark_page, wanted)
+        return
+    result = {"machine": machine(), "n": N, "days": wanted.days}
     result["streams"] = [compared(name, stream) for name, stream in streams(wanted.days)]
     result["subscribers"] = wanted.subscribers
     result["costs"] = costs(wanted.subscribers)
@@ -83,6 +98,7 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "10 days, 50 subscribers")
     parser.add_argument("--days", type=int, default=60)
     parser.add_argument("--subscribers", type=int, default=20_000)
+    parser.add_argument("--spark", action="store_true", help="the cost of rules on Spark only")
     parser.add_argument("--memory", choices=windows.POLICIES, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.quick:
@@ -175,8 +191,7 @@ def costs(subscribers: int) -> list[dict[str, Any]]:
             "rules": name,
             "offers_per_s": subscribers / seconds[name],
             "slower": seconds[name] / seconds["no rules"],
-            "array_bytes": rule_bytes(made[name]) / subscribers,
-            "bytes": measured(name, subscribers),
+            **dict(zip(BYTES, measured(name, min(subscribers, MEASURED)), strict=True)),
         }
         for name in names
     ]
@@ -187,10 +202,60 @@ def rule_bytes(stream: windows.TableStream) -> int:
     return sum(group.rows.nbytes for group in stream.feeds.rules.groups.values())
 
 
-def measured(name: str, subscribers: int) -> float:
-    """Return the bytes per subscriber of a new process."""
+def kept(name: str, subscribers: int, ranks: int | None) -> tuple[float, float]:
+    """Return the bytes per subscriber of arrays of rules, and of all that is kept, names included.
+
+    Windows are full, and quotas remember as many ranks as they ever do.
+    """
+    windows.RANKS = ranks
+    windows.TableStream(name, 50).step()  # what is loaded once does not count
+    tracemalloc.start()
+    stream = windows.TableStream(name, subscribers)
+    for _ in range(min(FULL, max(windows.FILL, 2 * subscribers))):  # fewer with --quick
+        stream.step()
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return rule_bytes(stream) / subscribers, size / subscribers
+
+
+def measured(name: str, subscribers: int) -> list[float]:
+    """Return both bytes of a new process, with different ranks and with few."""
     command = [sys.executable, __file__, "--memory", name, "--subscribers", str(subscribers)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return [float(line) for line in lines]
+
+
+def spark_costs(subscribers: int, events: int) -> list[dict[str, Any]]:
+    """Measure a batch on Spark for each policy in turn: seconds, and those of no rules."""
+    ts = import_module("tidings.spark")
+    spark = ts.session("tidings-bench")
+    chance = np.random.default_rng(7)
+    ranks = (chance.integers(1, 11, subscribers) / 10).tolist()
+    wishes = [
+        Subscription(f"s{n}", f"u{n}", f"g = {n % SHARED}", prefrank=rank)
+        for n, rank in enumerate(ranks)
+    ]
+    table = events_to_table(
+        [Event(f"e{n}", {"g": n % SHARED, "h": n % 7}, n) for n in range(events)]
+    )
+    publications = spark.createDataFrame(table).cache()
+    publications.count()
+    names, seconds = ["no rules", *RULES], defaultdict[str, list[float]](list)
+    for _ in range(SPARK_ROUNDS):
+        for name in names:
+            people = [
+                Subscriber(f"u{n}", Policy(**windows.POLICIES[name])) for n in range(subscribers)
+            ]
+            found = ts.outcomes(publications, wishes, people, buckets=4)
+            save = found.write.format("noop").mode("overwrite").save
+            seconds[name].append(timed(save)[1])
+    spark.stop()
+    least = {name: min(each) for name, each in seconds.items()}
+    return [
+        {"rules": name, "seconds": least[name], "slower": least[name] / least["no rules"]}
+        for name in names
+    ]
 
 
 def page(result: dict[str, Any]) -> str:
@@ -211,14 +276,15 @@ def page(result: dict[str, Any]) -> str:
         for row in result["streams"]
     ]
     costs = [
-        (name, f"{speed:,.0f}", f"{slower:.2f}", f"{arrays:,.0f}", f"{size:,.0f}")
-        for name, speed, slower, arrays, size in map(dict.values, result["costs"])
+        (name, f"{speed:,.0f}", f"{slower:.2f}", *(f"{size:,.0f}" for size in sizes))
+        for name, speed, slower, *sizes in map(dict.values, result["costs"])
     ]
     cost_remark = (
         f"{result['subscribers']:,} subscribers with continuous(100) and a match a second, as in "
-        "[windows](windows.md). Bytes are per subscriber, with a full window: those of the arrays "
-        "of rules, and the growth of the process, which has buffers of up to 11 MB for all of them "
-        "and the verdicts of the last step besides. Rules hold nothing where it is not said."
+        "[windows](windows.md). Bytes are per subscriber, of 1,000, with a full window and all the "
+        "ranks that a quota remembers: those of the arrays of rules, and all that Python and numpy "
+        "keep for windows and rules; with ranks that are all different, and with ten different "
+        "ones, of which a quota remembers two in a byte. Rules hold nothing where it is not said."
     )
     return "\n".join(
         [
@@ -227,9 +293,27 @@ def page(result: dict[str, Any]) -> str:
             "",
             cost_remark,
             "",
-            *table(("rules", "offers/s", "time of no rules", "rules", "process"), costs),
+            *table(
+                (
+                    *("rules", "offers/s", "time of no rules", "bytes of rules", "of all"),
+                    *("ten ranks: of rules", "of all"),
+                ),
+                costs,
+            ),
         ]
     )
+
+
+def spark_page(result: dict[str, Any]) -> str:
+    rows = [
+        (row["rules"], f"{row['seconds']:.2f}", f"{row['slower']:.2f}") for row in result["spark"]
+    ]
+    remark = (
+        f"A batch of {result['events']:,} events for {result['subscribers']:,} subscribers through "
+        "all stages on Spark, the best of several rounds in turn."
+    )
+    head = opening("The cost of rules on Spark", result, remark)
+    return "\n".join([*head, *table(("rules", "seconds", "time of no rules"), rows)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """Engines apply rules as the definition does, in all feeds, splits and restarts."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,7 +25,7 @@ from tidings import (
 )
 from tidings.feed.single import PolicyChooser
 from tidings.model.values import format_time
-from tidings.rules.plain import plain_rules
+from tidings.rules.plain import RuleChange, plain_rules
 from tidings.window import Moment, Pick
 
 LATER_US = 30 * 1_440 * MINUTE_US
@@ -62,18 +65,28 @@ def streams(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-def defined(policy: Policy, events: list[Event], now_us: int) -> list[tuple[Any, ...]]:
-    """Return what the rules make of the choices of a window, by definition."""
+def defined(
+    policy: Policy,
+    events: list[Event],
+    now_us: int,
+    changed: Mapping[int, Policy] = MappingProxyType({}),
+) -> list[tuple[Any, ...]]:
+    """Return what the rules make of the choices of a window, by definition.
+
+    After some events the policy may have `changed` its rules.
+    """
     chooser = PolicyChooser(policy)
-    window, picks = policy.window.open(chooser), list[Pick]()
+    window, picks, changes = policy.window.open(chooser), list[Pick](), list[RuleChange]()
     for number, event in enumerate(events, start=1):
         level = str(event.attributes["level"])
         match = Match("x", event, PREFRANKS[level], (level,))
         picks += window.offer(match, Moment(event.published_us, number))
+        if number in changed:
+            changes.append(RuleChange(len(picks), event.published_us, changed[number].rules))
     picks += window.advance(Moment(now_us, len(events)))
     return [
         (pick.match.event.id, pick.rank, pick.position, dict(pick.window), format_time(pick.at_us))
-        for pick in plain_rules(policy.rules, chooser, picks, now_us)
+        for pick in plain_rules(policy.rules, chooser, picks, now_us, changes=changes)
     ]
 
 
@@ -120,6 +133,26 @@ def test_every_split_and_restart_delivers_what_the_definition_delivers(
 
 
 @pytest.mark.parametrize("feeds", ["plain", "table"])
+@given(policies, streams(), st.data())
+def test_other_rules_deliver_what_the_definition_delivers(
+    feeds: str, policy: Policy, events: list[Event], data: st.DataObject
+) -> None:
+    end = events[-1].published_us + LATER_US
+    engine, due, changes = new_engine(feeds, policy), list[Delivery](), dict[int, Policy]()
+    for number, event in enumerate(events, start=1):
+        due += engine.publish(event)
+        if data.draw(st.booleans()):
+            changed = changes[number] = replace(policy, rules=data.draw(rules))
+            engine.replace(Subscriber("x", changed))
+        if data.draw(st.booleans()):
+            state = json.loads(json.dumps(engine.snapshot()))
+            engine = Engine(feeds=feeds)
+            engine.restore(state)
+    due += engine.advance(end / 1e6)
+    assert [shown(delivery) for delivery in due] == defined(policy, events, end, changes)
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
 def test_other_rules_keep_the_window_and_what_is_held(feeds: str) -> None:
     engine = new_engine(
         feeds, Policy(k=2, window={"name": "sliding", "length": 3}, rules=["quiet"])
@@ -154,3 +187,23 @@ def test_without_rules_nothing_that_was_held_is_lost(feeds: str) -> None:
     assert engine.publish(Event("e1", {"level": "low"}, published_at="2026-11-15T23:00Z")) == []
     engine.replace(Subscriber("x", Policy()))
     assert [each.event for each in engine.advance("2026-11-15T23:01Z")] == ["e1"]
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_rule_that_is_added_compares_the_same_after_a_restart(feeds: str, restarts: bool) -> None:
+    engine = new_engine(feeds, Policy(rules=["quiet"]))
+    engine.publish(Event("e1", {"level": "low"}, published_at="2026-11-15T23:00Z"))
+    if restarts:  # the snapshot of a table has no attributes that nothing compares
+        state = engine.snapshot()
+        engine = Engine(feeds=feeds)
+        engine.restore(state)
+    engine.replace(Subscriber("x", Policy(rules=["different"])))
+    due = [
+        each.event
+        for name in ("e2", "e3")
+        for each in engine.publish(
+            Event(name, {"level": "low"}, published_at=f"2026-11-15T23:{name[1]}0Z")
+        )
+    ]
+    assert due == ["e1", "e2"]

@@ -89,6 +89,30 @@ def test_damaged_states_are_refused() -> None:
             state.restore({"got": got})
 
 
+@pytest.mark.parametrize("ticks", [False, True])
+def test_a_longer_time_begins_with_what_the_shorter_one_remembers(ticks: bool) -> None:
+    day, week = (
+        RuleChain([Different(min=0.5, within=each)], chooser(Policy())) for each in ("1d", "7d")
+    )
+    day.offer([FIRST], FIRST.at_us)
+    if ticks:  # the rule may forget what is too old when it compares
+        day.offer([OTHER], OTHER.at_us)
+    week.adopt(day, OTHER.at_us)
+    again = pick("again", "2026-11-12T13:00Z", topic="fire", city="Rome", source="y")
+    assert week.offer([again], again.at_us) == [again]
+
+
+def test_a_rule_that_is_added_compares_what_is_published_from_then_on() -> None:
+    chain = RuleChain([Different(min=0.5)], chooser(Policy()))
+    chain.adopt(RuleChain([], chooser(Policy())), FIRST.at_us)
+    assert len(chain.offer([FIRST, AGAIN], AGAIN.at_us)) == 2
+    again = pick("again", "2026-11-12T13:00Z", topic="fire", city="Rome", source="z")
+    restored = RuleChain([Different(min=0.5)], chooser(Policy()))
+    restored.restore(chain.snapshot())
+    assert restored.offer([again], again.at_us) == []
+    assert restored.offer([FIRST], again.at_us) == [FIRST]
+
+
 def test_an_event_exactly_as_old_as_the_time_does_not_count() -> None:
     state = Different(min=0.5, within="1d").open(chooser(Policy()))
     state.got(FIRST)

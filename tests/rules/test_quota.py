@@ -113,6 +113,18 @@ def test_another_zone_keeps_what_has_passed_in_the_open_period() -> None:
     assert len(moved.offer([pick("next", "2026-11-15T16:00Z")], 0)) == 1
 
 
+def test_a_quota_that_is_changed_before_the_first_event_of_a_day_knows_the_day_before() -> None:
+    busy = [pick(f"e{n}", f"2026-11-14T{n:02d}:00Z", 0.9) for n in range(10, 20)]
+    chain = RuleChain([Quota(3)], chooser(Policy()))
+    chain.offer(busy, busy[-1].at_us)
+    changed = RuleChain([Quota(2)], chooser(Policy()))
+    changed.adopt(chain, parse_time_us("2026-11-15T01:00Z"))
+    low = pick("low", "2026-11-15T02:00Z", 0.1)
+    assert changed.offer([low], low.at_us) == []
+    verdict = changed.take_verdicts()[-1]
+    assert (verdict.event, verdict.fate) == ("low", "held")
+
+
 def test_a_smaller_quota_may_be_used_up_already() -> None:
     policy, smaller = (Policy(rules=[Quota(n)]) for n in (3, 1))
     chain = RuleChain(policy.rules, chooser(policy))

@@ -106,7 +106,7 @@ def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
 def _numbered_days(chunk: int) -> Iterator[tuple[int, date | None]]:
     """Yield the days of a chunk and its margins, by number since the epoch.
 
-    The date is None at the ends of the years 1 and 9999, where local times are no datetimes.
+    The date is None at the ends of the years 1 and 9999, where a local time may be out of range.
     """
     first = chunk * _CHUNK_DAYS - _MARGIN_DAYS
     for number in range(first, first + _CHUNK_DAYS + 2 * _MARGIN_DAYS):

@@ -7,7 +7,6 @@ is told to all rules, because `different` compares with it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from tidings.errors import InvalidForm
@@ -33,6 +32,7 @@ class RuleChain:
         self.states: list[RuleState] = [rule.open(chooser) for rule in self.rules]
         self.names = [rule.name for rule in self.rules]
         self.owed: list[Pick] = []
+        self._old_verdicts: list[Verdict] = []
         self.paused = False
 
     @property
@@ -45,21 +45,21 @@ class RuleChain:
         due: list[Pick] = []
         for pick in picks:
             due += self._release_until(pick.at_us)
-            due += self._pass_on(0, [pick])
+            due += self._note_got(self._pass_on(0, [pick]))
             for state in self.states:
                 state.chosen(pick)
         return due + self._release_until(now_us)
 
     def _release_until(self, us: int) -> list[Pick]:
         """Return what is due by an instant, in order of time."""
-        due, self.owed = self.owed, []
+        due, self.owed = self._note_got(self.owed), []
         while (deadline := self._first_deadline()) is not None and deadline <= us:
             # Of equal deadlines the later rule goes first, so that it is empty when the earlier
             # one passes its events on.
             place = max(
                 place for place, state in enumerate(self.states) if state.deadline == deadline
             )
-            due += self._pass_on(place + 1, self.states[place].release())
+            due += self._note_got(self._pass_on(place + 1, self.states[place].release()))
         return due
 
     def _first_deadline(self) -> int | None:
@@ -70,36 +70,44 @@ class RuleChain:
         """Offer picks to the rules from a place on; return what passes them all."""
         for state in self.states[place:]:
             picks = [passed for pick in picks for passed in state.offer(pick)]
+        return list(picks)
+
+    def _note_got(self, picks: list[Pick]) -> list[Pick]:
+        """Note what the subscriber gets, which is nothing in a pause; return the picks."""
         if not self.paused:
             for pick in picks:
                 for state in self.states:
                     state.got(pick)
-        return list(picks)
+        return picks
 
     def take_verdicts(self) -> list[Verdict]:
         """Return what the rules did since the last call."""
-        verdicts = [verdict for state in self.states for verdict in state.verdicts]
+        verdicts, self._old_verdicts = self._old_verdicts, []
+        verdicts += [verdict for state in self.states for verdict in state.verdicts]
         for state in self.states:
             state.verdicts.clear()
         return verdicts
 
     def adopt(self, old: "RuleChain", now_us: int) -> None:
-        """Continue from other rules of the subscriber: nothing that they hold is lost.
+        """Continue from other rules of the subscriber: what they would release now is not lost.
 
-        The n-th rule of a name continues the history of the old one. What that held is offered to
-        it again; what was held by a rule that is gone goes on to the next ones.
+        The n-th rule of a name continues the history of the old one. What an old rule held is
+        offered to the rules of that name; if there are none, it goes on to the next ones. What
+        passes is delivered, and got, when the clock is told next: a pause may come before.
         """
         left = list(zip(old.names, old.states, strict=True))
         for name, state in zip(self.names, self.states, strict=True):
             same = next((entry for entry in left if entry[0] == name), None)
-            if same is not None:
-                left.remove(same)
-                state.adopt(same[1], now_us)
+            if same is None:
+                state.begin(now_us)
+                continue
+            left.remove(same)
+            state.adopt(same[1], now_us)
         self.owed = list(old.owed)
         for name, state in zip(old.names, old.states, strict=True):
             place = sum(ORDER.index(each) < ORDER.index(name) for each in self.names)
-            held = [replace(pick, at_us=now_us) for pick in state.held()]
-            self.owed += self._pass_on(place, held)
+            self.owed += self._pass_on(place, state.hand_over(now_us))
+        self._old_verdicts = old.take_verdicts()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""

@@ -21,6 +21,7 @@ class Different:
     """Drops an event that is nearer than `min` to one that the subscriber got `within` a time.
 
     Events are compared when the window chooses them. What a later rule holds has not been got yet.
+    A rule that is added to a policy compares what is published from then on.
     """
 
     min: float = 0.2
@@ -53,8 +54,9 @@ class DifferentState:
     """The events of the last `within`, oldest first."""
 
     def __init__(self, part: Different) -> None:
-        self._part = part
+        self.part = part
         self.received: deque[GotEvent] = deque()
+        self.since_us = -FAR  # only what is published later is compared
         self.verdicts: list[Verdict] = []
 
     @property
@@ -64,17 +66,19 @@ class DifferentState:
 
     def offer(self, pick: Pick) -> list[Pick]:
         """Return the pick, unless it is too near to an event that was got."""
-        oldest = pick.at_us - self._part.within.us
+        oldest = pick.at_us - self.part.within.us
         while self.received and self.received[0].us <= oldest:
             self.received.popleft()
-        event, distance = pick.match.event, self._part.distance
+        event, distance = pick.match.event, self.part.distance
+        if event.published_us <= self.since_us:
+            return [pick]
         gaps = [rounded(checked_distance(distance, event, got.event)) for got in self.received]
         # Of equally near ones the reason names the last.
         nearest = min(range(len(gaps)), key=lambda i: (gaps[i], -i), default=None)
-        if nearest is None or gaps[nearest] >= self._part.min:
+        if nearest is None or gaps[nearest] >= self.part.min:
             return [pick]
         other = self.received[nearest]
-        reason = TooNear(other.event.id, other.us, gaps[nearest], self._part.min)
+        reason = TooNear(other.event.id, other.us, gaps[nearest], self.part.min)
         self.verdicts.append(
             Verdict(event.id, "different", "dropped", pick.at_us, reason, other=other.event.id)
         )
@@ -89,19 +93,26 @@ class DifferentState:
 
     def got(self, pick: Pick) -> None:
         """Remember an event that the subscriber got."""
-        self.received.append(GotEvent(pick.at_us, pick.match.event))
+        if pick.match.event.published_us > self.since_us:
+            self.received.append(GotEvent(pick.at_us, pick.match.event))
 
-    def held(self) -> list[Pick]:
+    def hand_over(self, now_us: int) -> list[Pick]:
         """Return nothing: nothing is held."""
         return []
 
+    def begin(self, now_us: int) -> None:
+        """Compare what is published from now on."""
+        self.since_us = now_us
+
     def adopt(self, old: "DifferentState", now_us: int) -> None:
-        """Keep the events that were got."""
-        self.received = old.received.copy()
+        """Keep the events that the old rule compares with; others it may have forgotten."""
+        self.since_us, oldest = old.since_us, now_us - old.part.within.us
+        self.received = deque(got for got in old.received if got.us > oldest)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {"got": [[got.us, got.event.to_dict()] for got in self.received]}
+        got = [[got.us, got.event.to_dict()] for got in self.received]
+        return {"got": got, **({"since": self.since_us} if self.since_us != -FAR else {})}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
@@ -109,4 +120,5 @@ class DifferentState:
         for us, form in snapshot_fields.items(state, "got", width=2):
             last = snapshot_fields.number("the time of a delivery", us, last, FAR)
             got.append(GotEvent(last, snapshot_fields.read_event(form)))
+        self.since_us = snapshot_fields.whole({"since": -FAR, **state}, "since", -FAR, FAR)
         self.received = got

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidings.model.calendar import Period
 from tidings.model.values import rounded
@@ -15,87 +15,117 @@ _ORDER: Final = ("different", "quota", "quiet")
 _LAST_RANKS: Final = 200
 
 
+class RuleChange(NamedTuple):
+    """Other rules from an instant on, after so many picks."""
+
+    after: int
+    us: int
+    rules: Sequence[RulePart]
+
+
 def plain_rules(
     rules: Sequence[RulePart],
     chooser: Chooser,
     picks: Sequence[Pick],
     now_us: int,
     is_paused: Paused = lambda _: False,
+    changes: Sequence[RuleChange] = (),
 ) -> list[Pick]:
     """Return what a subscriber gets by `now_us` of the picks of a window, in order of time."""
     judge = _Judge(rules, chooser, is_paused)
-    for pick in picks:
-        judge.release_until(pick.at_us)
-        judge.enter(0, pick)
-        judge.chosen.append(pick)
+    for number in range(len(picks) + 1):
+        for change in changes:
+            if change.after == number:
+                judge.release_until(change.us)
+                judge.change(change.rules, change.us)
+        if number < len(picks):
+            judge.release_until(picks[number].at_us)
+            judge.enter(0, picks[number])
+            judge.choose(picks[number])
     judge.release_until(now_us)
     return judge.due
+
+
+class _Memory:
+    """What one rule knows: the periods of what passed and was chosen, ranks, what was got."""
+
+    def __init__(self, since_us: int | None = None) -> None:
+        self.since_us = since_us
+        self.held: list[Pick] = []
+        self.passed: list[Period] = []
+        self.chosen: list[Period] = []
+        self.ranks: list[float] = []
+        self.got: list[Pick] = []
+
+    def compares(self, pick: Pick) -> bool:
+        """Return whether a pick was published after the rule was added."""
+        return self.since_us is None or pick.match.event.published_us > self.since_us
 
 
 class _Judge:
     """The history of one subscriber: what was chosen, held and passed by each rule, and got."""
 
     def __init__(self, rules: Sequence[RulePart], chooser: Chooser, is_paused: Paused) -> None:
-        self._rules: list[Any] = [rule for name in _ORDER for rule in rules if rule.name == name]
+        self._rules = _in_order(rules)
+        self._memories = [_Memory() for _ in self._rules]
         self._chooser, self._is_paused = chooser, is_paused
-        self.chosen: list[Pick] = []
         self.due: list[Pick] = []
-        self._got: list[Pick] = []
-        self._held: list[list[Pick]] = [[] for _ in self._rules]
-        self._passed: list[list[Period]] = [[] for _ in self._rules]
+
+    def choose(self, pick: Pick) -> None:
+        """Note that the window chose a pick."""
+        for rule, memory in zip(self._rules, self._memories, strict=True):
+            if rule.name == "quota":
+                memory.chosen.append(rule.calendar.period(pick.at_us))
+                memory.ranks.append(pick.rank)
+
+    def change(self, rules: Sequence[RulePart], us: int) -> None:
+        """Continue with other rules."""
+        old = list(zip(self._rules, self._memories, strict=True))
+        self._rules = _in_order(rules)
+        if self._rules == [rule for rule, _ in old]:
+            return
+        handed = [(rule, self._released(rule, memory, us)) for rule, memory in old]
+        self._memories = []
+        for rule in self._rules:
+            same = next((entry for entry in old if entry[0].name == rule.name), None)
+            self._memories.append(_Memory(us) if same is None else _continued(rule, *same, us))
+            if same is not None:
+                old.remove(same)
+        for rule, picks in handed:
+            place = sum(_ORDER.index(each.name) < _ORDER.index(rule.name) for each in self._rules)
+            for position, pick in enumerate(picks, start=1):
+                self.enter(place, replace(pick, position=position, at_us=us))
 
     def enter(self, place: int, pick: Pick) -> None:
         """Pass a pick through the rules from a place on."""
         if place == len(self._rules):
             self.due.append(pick)
             if not self._is_paused(pick.at_us):
-                self._got.append(pick)
+                for memory in self._memories:
+                    memory.got.append(pick)
             return
-        rule = self._rules[place]
+        rule, memory = self._rules[place], self._memories[place]
         if rule.name == "different":
-            if not self._is_near(rule, pick):
+            if not _is_near(rule, memory, pick):
                 self.enter(place + 1, pick)
         elif rule.name == "quiet":
             if _is_urgent(rule, pick) or rule.spans.span(pick.at_us) is None:
                 self.enter(place + 1, pick)
             else:
-                self._held[place].append(pick)
-        elif self._passes(place, pick):
-            self._passed[place].append(rule.calendar.period(pick.at_us))
+                memory.held.append(pick)
+        elif _passes(rule, memory, pick):
+            memory.passed.append(rule.calendar.period(pick.at_us))
             self.enter(place + 1, pick)
         elif rule.pick == "best":
-            self._held[place].append(pick)
-
-    def _is_near(self, rule: Any, pick: Pick) -> bool:
-        """Return whether a pick is too near to an event that was got not long ago."""
-        return any(
-            got.at_us > pick.at_us - rule.within.us
-            and rounded(rule.distance.between(got.match.event, pick.match.event)) < rule.min
-            for got in self._got
-        )
-
-    def _passes(self, place: int, pick: Pick) -> bool:
-        """Return whether a quota lets a pick pass at once."""
-        rule = self._rules[place]
-        period = rule.calendar.period(pick.at_us)
-        left = rule.n - self._passed[place].count(period)
-        if left <= 0 or rule.pick == "first" or _is_urgent(rule, pick):
-            return bool(left > 0)
-        above = sum(held.rank > pick.rank for held in self._held[place])
-        before = rule.calendar.period(period.start - 1)
-        chosen_before = sum(before.start <= each.at_us < before.end for each in self.chosen)
-        ranks = [each.rank for each in self.chosen[-_LAST_RANKS:]]
-        share = sum(rank > pick.rank for rank in ranks) / len(ranks) if ranks else 0.0
-        expected = chosen_before * ((period.end - pick.at_us) / (period.end - period.start)) * share
-        return bool(rounded(above + expected) < left)
+            memory.held.append(pick)
 
     def release_until(self, us: int) -> None:
         """Release what is due by an instant; of equal instants, what the last rule holds first."""
         while True:
             ends = [
                 (self._end(place, pick), -place)
-                for place, held in enumerate(self._held)
-                for pick in held
+                for place, memory in enumerate(self._memories)
+                for pick in memory.held
             ]
             if not ends or min(ends)[0] > us:
                 return
@@ -110,19 +140,68 @@ class _Judge:
         return end
 
     def _release(self, place: int, end: int) -> None:
-        rule, held = self._rules[place], self._held[place]
-        self._held[place] = []
-        if rule.name == "quiet":
-            by_event = {pick.match.event.id: pick for pick in held}
-            chosen = self._chooser.choose([pick.match for pick in held], end)
-            best = [replace(by_event[match.event.id], rank=rank) for match, rank in chosen]
-        else:
-            period = rule.calendar.period(end - 1)
-            left = rule.n - self._passed[place].count(period)
-            best = sorted(held, key=_best_first)[:left]
-            self._passed[place] += [period] * len(best)
+        rule, memory = self._rules[place], self._memories[place]
+        best = self._released(rule, memory, end)
+        memory.held = []
+        if rule.name == "quota":
+            memory.passed += [rule.calendar.period(end - 1)] * len(best)
         for position, pick in enumerate(best, start=1):
             self.enter(place + 1, replace(pick, position=position, at_us=end))
+
+    def _released(self, rule: Any, memory: _Memory, us: int) -> list[Pick]:
+        """Return what a rule releases of what it holds, if its period or its hours end."""
+        if not memory.held:
+            return []
+        if rule.name == "quota":
+            period = rule.calendar.period(memory.held[0].at_us)
+            left = rule.n - memory.passed.count(period)
+            return sorted(memory.held, key=_best_first)[: max(0, left)]
+        by_event = {pick.match.event.id: pick for pick in memory.held}
+        chosen = self._chooser.choose([pick.match for pick in memory.held], us)
+        return [replace(by_event[match.event.id], rank=rank) for match, rank in chosen]
+
+
+def _in_order(rules: Sequence[RulePart]) -> list[Any]:
+    return [rule for name in _ORDER for rule in rules if rule.name == name]
+
+
+def _continued(rule: Any, old_rule: Any, old: _Memory, us: int) -> _Memory:
+    """Return what a rule knows that continues the history of an old one."""
+    memory = _Memory(old.since_us)
+    if rule.name == "different":
+        memory.got = [got for got in old.got if got.at_us > us - old_rule.within.us]
+    elif rule.name == "quota":
+        present, old_present = rule.calendar.period(us), old_rule.calendar.period(us)
+        before = rule.calendar.period(present.start - 1)
+        new_period = {old_present: present, old_rule.calendar.period(old_present.start - 1): before}
+        memory.passed = [present] * old.passed.count(old_present)
+        memory.chosen = [new_period[each] for each in old.chosen if each in new_period]
+        memory.ranks = list(old.ranks)
+    return memory
+
+
+def _is_near(rule: Any, memory: _Memory, pick: Pick) -> bool:
+    """Return whether a pick is too near to an event that was got not long ago."""
+    return memory.compares(pick) and any(
+        got.at_us > pick.at_us - rule.within.us
+        and memory.compares(got)
+        and rounded(rule.distance.between(got.match.event, pick.match.event)) < rule.min
+        for got in memory.got
+    )
+
+
+def _passes(rule: Any, memory: _Memory, pick: Pick) -> bool:
+    """Return whether a quota lets a pick pass at once."""
+    period = rule.calendar.period(pick.at_us)
+    left = rule.n - memory.passed.count(period)
+    if left <= 0 or rule.pick == "first" or _is_urgent(rule, pick):
+        return bool(left > 0)
+    above = sum(held.rank > pick.rank for held in memory.held)
+    chosen_before = memory.chosen.count(rule.calendar.period(period.start - 1))
+    ranks = memory.ranks[-_LAST_RANKS:]
+    share = sum(rank > pick.rank for rank in ranks) / len(ranks) if ranks else 0.0
+    expected = chosen_before * ((period.end - pick.at_us) / (period.end - period.start)) * share
+    return bool(rounded(above + expected) < left)
 
 
 def _is_urgent(rule: Any, pick: Pick) -> bool:

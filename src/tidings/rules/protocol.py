@@ -31,8 +31,11 @@ class RuleState(Protocol):
     def got(self, pick: Pick) -> None:
         """Note that the subscriber got an event."""
 
-    def held(self) -> list[Pick]:
-        """Return the events that are held, in the order in which they came."""
+    def hand_over(self, now_us: int) -> list[Pick]:
+        """Return what is held for other rules to take, with positions from 1, and hold nothing."""
+
+    def begin(self, now_us: int) -> None:
+        """Note that the rule was added to a policy that the subscriber had before."""
 
     def adopt(self, old: Any, now_us: int) -> None:
         """Continue the history of the same rule with other parameters, without what it held."""

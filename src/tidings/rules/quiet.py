@@ -85,14 +85,9 @@ class QuietState:
     def release(self) -> list[Pick]:
         """Return the k best of what was held, with the ranks of the end."""
         assert self.end is not None
-        end, self.end = self.end, None
-        picks = {pick.match.event.id: pick for pick in self.waiting}
-        chosen = self._chooser.choose([pick.match for pick in self.waiting], end)
-        self._keep([match.event.id for match, _ in chosen], end)
-        self.waiting = []
-        due = released([replace(picks[match.event.id], rank=rank) for match, rank in chosen], end)
+        due = self.hand_over(self.end)
         for pick in due:
-            self._judge(pick, "released", HOURS_ENDED, end)
+            self._judge(pick, "released", HOURS_ENDED, pick.at_us)
         return due
 
     def _keep(self, events: Sequence[str], at_us: int) -> None:
@@ -109,9 +104,17 @@ class QuietState:
     def got(self, pick: Pick) -> None:
         """Do nothing: what is got is no longer held."""
 
-    def held(self) -> list[Pick]:
-        """Return the held events in the order in which they came."""
-        return list(self.waiting)
+    def hand_over(self, now_us: int) -> list[Pick]:
+        """Return the k best of what is held, with the ranks of an instant; drop the others."""
+        picks = {pick.match.event.id: pick for pick in self.waiting}
+        chosen = self._chooser.choose([pick.match for pick in self.waiting], now_us)
+        self._keep([match.event.id for match, _ in chosen], now_us)
+        self.waiting, self.end = [], None
+        best = [replace(picks[match.event.id], rank=rank) for match, rank in chosen]
+        return released(best, now_us)
+
+    def begin(self, now_us: int) -> None:
+        """Do nothing: the rule remembers only what it holds."""
 
     def adopt(self, old: "QuietState", now_us: int) -> None:
         """Do nothing: the rule remembers only what it holds."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from tidings.errors import InvalidPolicy, shown
+from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.calendar import Calendar, EqualPeriods, Period, days, hours, read_zone, weeks
 from tidings.model.values import LATEST_US, rounded
@@ -100,7 +100,7 @@ class QuotaState:
 
     def offer(self, pick: Pick) -> list[Pick]:
         """Return the pick if it passes at once; hold it if it may pass later."""
-        self._enter(pick.at_us)
+        self.enter(pick.at_us)
         left = max(0, self._part.n - self.passed)
         if not left:
             self._judge(pick, "dropped", QuotaSpent(self._part.n, self.period.end))
@@ -144,7 +144,7 @@ class QuotaState:
 
     def release(self) -> list[Pick]:
         """Return the best held events, which fill what is left of the quota."""
-        due, self.waiting = released(self.waiting, self.period.end), []
+        due = self.hand_over(self.period.end)
         self.passed += len(due)
         for pick in due:
             self._judge(pick, "released", PERIOD_ENDED)
@@ -152,11 +152,11 @@ class QuotaState:
 
     def chosen(self, pick: Pick) -> None:
         """Count a choice of the window, and remember its rank."""
-        self._enter(pick.at_us)
+        self.enter(pick.at_us)
         self.count += 1
         self.ranks.append(pick.rank)
 
-    def _enter(self, us: int) -> None:
+    def enter(self, us: int) -> None:
         """Begin the period of an instant, if it is a new one."""
         if us < self.period.end:
             return
@@ -167,22 +167,31 @@ class QuotaState:
     def got(self, pick: Pick) -> None:
         """Do nothing: what passed has been counted."""
 
-    def held(self) -> list[Pick]:
-        """Return the held events in the order in which they came."""
-        return sorted(self.waiting, key=lambda pick: pick.at_us)
+    def hand_over(self, now_us: int) -> list[Pick]:
+        """Return the held events, best first."""
+        due, self.waiting = released(self.waiting, now_us), []
+        return due
 
     @staticmethod
     def in_order(picks: Sequence[Pick]) -> list[Pick]:
         """Return held events best first."""
         return sorted(picks, key=best_rank_first)
 
+    def begin(self, now_us: int) -> None:
+        """Do nothing: what was chosen and has passed before does not count."""
+
     def adopt(self, old: "QuotaState", now_us: int) -> None:
-        """Keep the ranks; what passed in the open period counts in the new one."""
+        """Keep the ranks; what passed in the open period counts in the new one.
+
+        So does what the window chose in that period, and in the one before it.
+        """
         self.ranks = old.ranks.copy()
-        if old.period.start <= now_us < old.period.end:
-            self.period = self._calendar.period(now_us)
-            self.passed, self.count = old.passed, old.count
-            self.count_before = old.count_before
+        if old.period.end == -FAR:  # nothing has been chosen yet
+            return
+        old.enter(now_us)
+        self.period = self._calendar.period(now_us)
+        self.passed, self.count = old.passed, old.count
+        self.count_before = old.count_before
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
@@ -199,12 +208,15 @@ class QuotaState:
         start = snapshot_fields.whole(state, "start", -FAR, LATEST_US)
         period = Period(start, start) if start == -FAR else self._calendar.period(start)
         passed = snapshot_fields.whole(state, "passed")
-        [[before, chosen]] = snapshot_fields.items({"chosen": [state.get("chosen")]}, "chosen", 2)
+        chosen = snapshot_fields.items(state, "chosen")
+        if len(chosen) != 2:  # the choices of the period before, and of this one
+            raise InvalidForm("field 'chosen' must have two numbers")
         ranks = [read_rank(rank) for rank in snapshot_fields.items(state, "ranks")]
         held = [read_pick(form) for form in snapshot_fields.items(state, "held", width=5)]
         self.period, self.passed = period, passed
-        self.count_before = snapshot_fields.number("a number of choices", before)
-        self.count = snapshot_fields.number("a number of choices", chosen)
+        self.count_before, self.count = (
+            snapshot_fields.number("a number of choices", number) for number in chosen
+        )
         self.ranks = deque(ranks[-REMEMBERED:], REMEMBERED)
         self.waiting = self.in_order(held)[: max(0, self._part.n - passed)]
 

@@ -21,6 +21,8 @@ KINDS: Final = {"different": layout.DIFFERENT, "quota": layout.QUOTA, "quiet": l
 LocalSpans = LocalPeriods | DailySpans
 _SMALLEST_LIST: Final = 2
 _SMALLEST_RING: Final = 4
+_RANK_RINGS: Final = (4, 8, 16, 24, 32, 40, 48, 64, 80, 104, 128, 160)
+"""Even sizes, so that a ring of two ranks in a byte ends with a whole byte."""
 FIRST_CELL: Final = 1
 """Where lists of held events begin; cell 0 has what a window has just chosen."""
 
@@ -52,7 +54,9 @@ def rule_set(policy: Policy, owed: bool) -> RuleSet:
         measured=_column(measured, owed, dtype="i1"),
     )
     best_only = policy.diversify.name == "none"
-    chain = ChainCodes(policy.k, best_only, any(measured), decay_codes(policy))
+    remembers = any(isinstance(part, Quota) for part in parts)
+    ringed = sum(isinstance(part, Different | Quota) for part in parts)
+    chain = ChainCodes(policy.k, best_only, any(measured), remembers, ringed, decay_codes(policy))
     local = [None if isinstance(calendar, EqualPeriods) else calendar for calendar in calendars]
     return RuleSet(codes, chain, [*local, *([None] if owed else [])], compared)
 
@@ -91,7 +95,7 @@ def held_slabs() -> Slabs:
 
 def rank_slabs() -> Slabs:
     """Return an empty pool for rings of ranks."""
-    return new_slabs(size_classes(layout.REMEMBERED, _SMALLEST_RING))
+    return new_slabs([*_RANK_RINGS, layout.REMEMBERED])
 
 
 def got_slabs() -> Slabs:

@@ -15,22 +15,18 @@ import numpy as np
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.policy_codes import LONGEST
-from tidings.feed.columnar.ranked_cohort import concatenated_ranges
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.layout import (
     ARRIVAL,
     BEFORE,
     CHOSEN,
     DIFFERENT,
-    END,
     FRONT,
     HANDLE,
     HELD,
     PASSED,
     QUOTA,
     SIZE,
-    SLAB,
-    START,
 )
 from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.columnar.snapshot_check import (
@@ -44,7 +40,7 @@ from tidings.formats.binary import check
 from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
 
-_COUNTS: Final = {"passed": PASSED, "chosen": CHOSEN, "before": BEFORE, "held": HELD, "size": SIZE}
+_RING_COLUMNS: Final = {"passed": PASSED, "chosen": CHOSEN, "before": BEFORE, "size": SIZE}
 _CELLS: Final = {
     "slot": layout.EVENT,
     "position": layout.POSITION,
@@ -58,31 +54,34 @@ _FARTHEST_US: Final = 1 << 60
 NAMES: Final = {
     *("sent", "paused", "start", "end", "sizes", "members", "rank", "score"),
     *("ranks", "got", "gotus"),
-    *_COUNTS,
+    *("held", *_RING_COLUMNS),
     *_CELLS,
 }
 
 
 def rule_columns(state: RuleRows, rows: Int64s) -> Arrays:
     """Return the state of some rows; column `handle` has the handles of held events."""
-    lines = state.lines(rows)
-    kinds, counts = np.tile(state.rules.codes.kind, len(rows)), state.count[lines].astype(np.int64)
-    cells = concatenated_ranges(state.span[lines, SLAB], counts[:, HELD])
-    owners = np.repeat(np.arange(len(lines)), counts[:, HELD])
+    lines, rings = state.lines(rows), state.ring_numbers(rows)
+    kinds = np.tile(state.rules.codes.kind, len(rows))
+    cells, held = state.held_cells(lines), state.lists[lines, HELD].astype(np.int64)
+    owners = np.repeat(np.arange(len(lines)), held)
     cells = cells[np.lexsort((state.held_cell[cells, ARRIVAL], owners))]
-    counts[kinds == layout.QUIET, SIZE] = 0  # a choice that was not delivered is made again
-    got = state.got_cells(lines[kinds == DIFFERENT])
+    has_ring, ring_kinds = (kinds == DIFFERENT) | (kinds == QUOTA), _ring_kinds(state, len(rows))
+    by_line = np.zeros((len(lines), layout.RING_WIDTH), np.int64)
+    by_line[has_ring] = state.rings[rings]
+    got = state.got_cells(rings[ring_kinds == DIFFERENT])
     return {
         "sent": state.sent[rows],
         "paused": state.paused[rows],
-        "start": state.span[lines, START],
-        "end": state.span[lines, END],
-        **{name: counts[:, column] for name, column in _COUNTS.items()},
+        "start": state.starts(lines),
+        "end": np.where(kinds == DIFFERENT, -FAR, state.end[lines]),
+        "held": held,
+        **{name: by_line[:, column] for name, column in _RING_COLUMNS.items()},
         **{name: state.held_cell[cells, column] for name, column in _CELLS.items()},
         "handle": state.held_cell[cells, HANDLE].astype(np.int32),
         "rank": state.held_rank[cells],
         "score": state.held_score[cells],
-        "ranks": state.rank[state.rank_cells(lines[kinds == QUOTA])],
+        "ranks": state.packed.get(state.rank_cells(rings[ring_kinds == QUOTA])),
         "got": state.got_slot[got],
         "gotus": state.got_us[got],
     }
@@ -94,7 +93,7 @@ def check_rules(state: RuleRows, part: Arrays, rows: int, counts: ReferencedCoun
     check(part.keys() == NAMES, name, "the columns of rules are not complete")
     check_integers(part, "sent", rows, 0, LAST_SEQUENCE)
     check_integers(part, "paused", rows, 0, 1)
-    for column in _COUNTS:
+    for column in ("held", *_RING_COLUMNS):
         check_integers(part, column, lines, 0, _MOST)
     for column in ("start", "end"):
         check_integers(part, column, lines, -FAR, _FARTHEST_US)
@@ -121,24 +120,30 @@ def check_rules(state: RuleRows, part: Arrays, rows: int, counts: ReferencedCoun
 
 def fill_rules(state: RuleRows, rows: AnyArray, part: Arrays, handles: Int32s) -> None:
     """Restore the state of some empty rows; slots are those of the event table."""
-    lines = state.lines(rows)
-    kinds = np.tile(state.rules.codes.kind, len(rows))
+    lines, rings = state.lines(rows), state.ring_numbers(rows)
+    kinds, ring_kinds = np.tile(state.rules.codes.kind, len(rows)), _ring_kinds(state, len(rows))
     state.sent[rows], state.paused[rows] = part["sent"], part["paused"]
-    state.span[lines, START], state.span[lines, END] = part["start"], part["end"]
-    for name, column in _COUNTS.items():
-        state.count[lines, column] = part[name]
-    state.count[lines, FRONT] = 0
-    quotas, differents = lines[kinds == QUOTA], lines[kinds == DIFFERENT]
+    state.end[lines] = np.where(kinds == DIFFERENT, part["start"], part["end"])
+    state.lists[lines, HELD] = part["held"]
+    has_ring = (kinds == DIFFERENT) | (kinds == QUOTA)
+    for name, column in _RING_COLUMNS.items():
+        state.rings[rings, column] = part[name][has_ring]
+    state.rings[rings, FRONT] = 0
+    quotas, differents = rings[ring_kinds == QUOTA], rings[ring_kinds == DIFFERENT]
     state.give_slabs(state.ranks, quotas)
-    state.rank[state.rank_cells(quotas)] = part["ranks"]
+    state.packed.put(state.rank_cells(quotas), part["ranks"])
     state.give_slabs(state.got, differents)
     got = state.got_cells(differents)
     state.got_slot[got], state.got_us[got] = part["got"], part["gotus"]
     _fill_held(state, lines, part, handles)
-    held = state.count[lines, HELD] > 0
-    ends = np.where(held, state.span[lines, END], FAR).reshape(len(rows), state.places)
+    held = state.lists[lines, HELD] > 0
+    ends = np.where(held, state.end[lines], FAR).reshape(len(rows), state.places)
     state.deadline[rows] = ends.min(axis=1)
     state.is_restored[rows] = True
+
+
+def _ring_kinds(state: RuleRows, rows: int) -> Int64s:
+    return np.tile(state.rules.codes.kind[: state.ringed], rows)
 
 
 def _fill_held(state: RuleRows, lines: Int64s, part: Arrays, handles: Int32s) -> None:
@@ -149,9 +154,9 @@ def _fill_held(state: RuleRows, lines: Int64s, part: Arrays, handles: Int32s) ->
     cells[:, HANDLE], cells[:, ARRIVAL] = handles, state.arrivals(count)
     ranks, scores = part["rank"].astype(np.float64), part["score"].astype(np.float64)
     state.give_slabs(state.held, lines)
-    held = state.count[lines, HELD].astype(np.int64)
+    held = state.lists[lines, HELD].astype(np.int64)
     order = state.list_order(np.repeat(np.arange(len(lines)), held), cells, ranks, scores)
-    targets = concatenated_ranges(state.span[lines, SLAB], held)
+    targets = state.held_cells(lines)  # as they lie, so that they are positions as well
     state.held_cell[targets] = cells[order.places]
     state.held_rank[targets] = ranks[order.places]
     state.held_score[targets] = scores[order.places]

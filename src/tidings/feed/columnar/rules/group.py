@@ -1,48 +1,39 @@
 """All subscribers with one policy that has rules: runs the kernel, and helps where it stops."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
-from tidings.diversify.distance import checked_distance
-from tidings.diversify.protocol import Distance
 from tidings.errors import described
 from tidings.feed.columnar.calendar_periods import NO_PERIODS
 from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables
-from tidings.feed.columnar.event_features import NO_FEATURES, FeatureCache
+from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.kernels.layout import (
     DELIVERY_WIDTH,
     ORDER,
     ROW,
     EventColumns,
 )
-from tidings.feed.columnar.kernels.layout import EVENT as PICKED_EVENT
-from tidings.feed.columnar.ranked_cohort import concatenated_ranges
 from tidings.feed.columnar.rules import codes
+from tidings.feed.columnar.rules.compared_events import ComparedEvents
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.chain import apply_rules
 from tidings.feed.columnar.rules.kernels.layout import (
-    AT,
-    END,
     EVENT,
     HANDLE,
     HELD,
-    KEPT_ROW,
     NEXT,
     OUT,
     PICK,
     PLACE,
-    SIZE,
     SLAB,
     STOP,
     VERDICT_ROW,
     VERDICTS,
     WANTED,
-    KeptGaps,
-    MeasuredGaps,
     Picks,
     RuleArrays,
     RuleOutput,
@@ -54,14 +45,15 @@ from tidings.feed.columnar.rules.kernels.upkeep import (
     release_rules,
 )
 from tidings.feed.columnar.rules.rows import RuleRows
-from tidings.feed.columnar.rules.span_tables import SpanTables
+from tidings.feed.columnar.rules.span_tables import NextEnds, SpanTables
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.model.records import Match
-from tidings.model.values import rounded
 from tidings.policy import Policy
 
 _LARGEST_BUFFER: Final = 1 << 16
+_FEW: Final = 64
+"""Room in the first buffers of a run for more than what is expected."""
 
 
 class RuleResult(NamedTuple):
@@ -73,30 +65,67 @@ class RuleResult(NamedTuple):
     moved: bool  # whether the deadline of some row is another one
 
 
-class RuleBuffer:
-    """The buffers that the kernel writes to; groups can share them."""
+class RunBuffers:
+    """What the kernel writes in one run; full buffers are set aside, and larger ones follow.
 
-    def __init__(self) -> None:
-        self.columns, self.ranks = np.zeros((256, DELIVERY_WIDTH), np.int64), np.zeros(256)
-        self.verdicts, self.figures = np.zeros((256, layout.VERDICT_WIDTH), np.int64), np.zeros(256)
+    They belong to one run, so that its result is what was written, without a copy.
+    """
 
-    def copy(self, progress: Int64s) -> tuple[Int64s, Float64s, Int64s, Float64s]:
-        """Return copies of what is written, and begin again."""
-        out, verdicts = int(progress[OUT]), int(progress[VERDICTS])
-        progress[OUT] = progress[VERDICTS] = 0
-        written = (self.columns[:out], self.ranks[:out])
-        judged = (self.verdicts[:verdicts], self.figures[:verdicts])
-        return tuple(part.copy() for part in (*written, *judged))  # type: ignore[return-value]
+    def __init__(self, deliveries: int, verdicts: int) -> None:
+        self.progress = np.zeros(layout.PROGRESS_WIDTH, np.int64)
+        self._delivered, self._judged = list[_Written](), list[_Written]()
+        self._deliveries = _Written.empty(deliveries, DELIVERY_WIDTH)
+        self._verdicts = _Written.empty(verdicts, layout.VERDICT_WIDTH)
+
+    @property
+    def output(self) -> RuleOutput:
+        """The buffers as the kernel takes them."""
+        return RuleOutput(*self._deliveries, *self._verdicts, self.progress)
 
     def make_room(self, deliveries: int, verdicts: int) -> None:
-        """Grow to what is needed, and up to a limit twofold each time."""
-        size = max(deliveries, min(2 * len(self.ranks), _LARGEST_BUFFER))
-        if size > len(self.ranks):
-            self.columns, self.ranks = np.zeros((size, DELIVERY_WIDTH), np.int64), np.zeros(size)
-        size = max(verdicts, min(2 * len(self.figures), _LARGEST_BUFFER))
-        if size > len(self.figures):
-            self.verdicts = np.zeros((size, layout.VERDICT_WIDTH), np.int64)
-            self.figures = np.zeros(size)
+        """Begin new buffers where the present ones have no room for so many more."""
+        progress = self.progress
+        if progress[OUT] + deliveries > len(self._deliveries.figures):
+            self._delivered.append(self._deliveries.first(int(progress[OUT])))
+            self._deliveries, progress[OUT] = self._deliveries.larger(deliveries), 0
+        if progress[VERDICTS] + verdicts > len(self._verdicts.figures):
+            self._judged.append(self._verdicts.first(int(progress[VERDICTS])))
+            self._verdicts, progress[VERDICTS] = self._verdicts.larger(verdicts), 0
+
+    def written(self) -> tuple[Int64s, Float64s, Int64s, Float64s]:
+        """Return the columns and ranks of all deliveries, and those of all verdicts."""
+        delivered = [*self._delivered, self._deliveries.first(int(self.progress[OUT]))]
+        judged = [*self._judged, self._verdicts.first(int(self.progress[VERDICTS]))]
+        return (*_joined(delivered), *_joined(judged))
+
+
+class _Written(NamedTuple):
+    """Rows of a buffer: their columns, and the rank or figure of each."""
+
+    columns: Int64s
+    figures: Float64s
+
+    @classmethod
+    def empty(cls, size: int, width: int) -> "_Written":
+        return cls(np.empty((size, width), np.int64), np.empty(size))
+
+    def larger(self, least: int) -> "_Written":
+        """Return a new buffer, up to a limit twice as large."""
+        size = max(least, min(2 * len(self.figures), _LARGEST_BUFFER))
+        return self.empty(size, self.columns.shape[1])
+
+    def first(self, count: int) -> "_Written":
+        """Return the first rows; a copy if a view would keep much more in memory."""
+        columns, figures = self.columns[:count], self.figures[:count]
+        if 2 * count < len(self.figures):
+            return _Written(columns.copy(), figures.copy())
+        return _Written(columns, figures)
+
+
+def _joined(parts: Sequence[_Written]) -> _Written:
+    if len(parts) == 1:
+        return parts[0]
+    return _Written(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class RuleGroup:
@@ -108,18 +137,17 @@ class RuleGroup:
         owed: bool,
         tables: IdTables,
         features: FeatureCache,
-        buffer: RuleBuffer,
     ) -> None:
-        self.policy, self.owed, self._tables, self._buffer = policy, owed, tables, buffer
+        self.policy, self.owed, self._tables = policy, owed, tables
         rules = codes.rule_set(policy, owed)
         self.rules, self.places = rules, len(rules.codes.kind)
         self.rows = RuleRows(rules, tables)
         self.chooser = PolicyChooser(policy, fast_choice)
-        self.features = features.table(rules.compared, True) if rules.compared else None
+        self._compared = ComparedEvents(policy, self.rows, tables, features)
         self._span_tables = SpanTables(rules.calendars)
+        self.ends = NextEnds(policy.rules)
         self._partials = np.zeros((2, PARTS))
-        self._gaps = MeasuredGaps(np.full(self.places, -1), np.zeros(self.places))
-        self._kept = KeptGaps(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self._expected_verdicts = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -132,8 +160,9 @@ class RuleGroup:
             rows.sent,
             rows.deadline,
             rows.paused,
-            rows.span,
-            rows.count,
+            rows.end,
+            rows.lists,
+            rows.rings,
             rows.held_pool(),
             rows.rank_pool(),
             rows.got_pool(),
@@ -141,9 +170,9 @@ class RuleGroup:
             self.rules.chain,
             self._span_tables.columns,
             EventColumns(events.us, events.sequence, events.id_order, NO_PERIODS),
-            self.features.columns if self.features is not None else NO_FEATURES,
-            self._gaps,
-            self._kept,
+            self._compared.columns,
+            self._compared.measured,
+            self._compared.kept,
             self._partials,
         )
 
@@ -160,36 +189,29 @@ class RuleGroup:
 
     def run(self, turns: Turns, picks: Picks) -> RuleResult:
         """Take turns, each of which passes on picks and moves the clock of a row."""
-        self._add_features(turns.row, picks)
-        progress, parts = np.zeros(layout.PROGRESS_WIDTH, np.int64), []
+        self._compared.prepare(turns.row, picks)
+        verdicts = self._expected_verdicts + self._expected_verdicts // 4 + _FEW
+        buffers = RunBuffers(len(picks.rank) + _FEW, verdicts)
+        progress = buffers.progress
         progress[layout.JUDGED] = -1
         failed = dict[int, tuple[int, str]]()
-        buffer = self._buffer
-        while progress[NEXT] < len(turns.row):
-            output = RuleOutput(
-                buffer.columns, buffer.ranks, buffer.verdicts, buffer.figures, progress
-            )
-            apply_rules(self.arrays, turns, picks, output)
-            parts.append(buffer.copy(progress))
+        while True:
+            apply_rules(self.arrays, turns, picks, buffers.output)
             turn = int(progress[NEXT])
             if turn == len(turns.row):
-                break
+                return self._result(buffers, failed)
             row = int(turns.row[turn])
             try:
-                self._provide(row, progress)
+                self._provide(row, buffers, picks)
             except Exception as error:  # noqa: BLE001 - user-defined distances may raise anything
                 self.reset(row)
                 failed.setdefault(row, (int(turns.order[turn]), described(error)))
                 progress[NEXT], progress[PICK] = turn + 1, turns.first[turn + 1]
-        return self._result(parts, failed, bool(progress[layout.MOVED]))
+                progress[layout.PREFERRED] = 0
 
-    def _result(
-        self, parts: Sequence[Any], failed: dict[int, tuple[int, str]], moved: bool
-    ) -> RuleResult:
-        parts = parts or [self._buffer.copy(np.zeros(layout.PROGRESS_WIDTH, np.int64))]
-        columns, ranks, verdicts, figures = (
-            part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
-        )
+    def _result(self, buffers: RunBuffers, failed: dict[int, tuple[int, str]]) -> RuleResult:
+        columns, ranks, verdicts, figures = buffers.written()
+        self._expected_verdicts = len(figures)
         for row, (order, _) in failed.items():
             self.reset(row)
             before = (columns[:, ROW] != row) | (columns[:, ORDER] < order)
@@ -200,37 +222,40 @@ class RuleGroup:
             CohortDeliveries(subscriber, columns, ranks, ranks, self.policy.window.name),
             VerdictColumns(judged, verdicts, figures, self.policy.rules),
             {int(self.rows.subscriber[row]): reason for row, (_, reason) in failed.items()},
-            moved or bool(failed),
+            bool(buffers.progress[layout.MOVED] or failed),
         )
 
-    def _provide(self, row: int, progress: Int64s) -> None:
+    def _provide(self, row: int, buffers: RunBuffers, picks: Picks) -> None:
         """Provide what the kernel stopped for."""
+        progress = buffers.progress
         stop, place = int(progress[STOP]), int(progress[PLACE])
         if stop == layout.ROOM:
             more, lines = int(progress[WANTED]), self.rows.lines(np.array([row]))
-            self._buffer.make_room(more, int((self.rows.count[lines, HELD] + 3 * more).sum()))
+            buffers.make_room(more, int((self.rows.lists[lines, HELD] + 3 * more).sum()))
             self.rows.make_room(row, more)
         elif stop == layout.CALENDAR:
             self._span_tables.load(place, int(progress[layout.MISSING_US]))
+        elif stop == layout.RANKS:
+            self.rows.packed.learn(picks.rank[progress[PICK] :])
         elif stop == layout.CHOICE:
-            self._choose(row * self.places + place)
+            progress[layout.PREFERRED] = 1 + self._choose(row * self.places + place)
         else:
-            self._measure(row)
+            self._compared.measure(row)
             progress[layout.JUDGED] = progress[PICK]
 
-    def _choose(self, line: int) -> None:
-        """Let the diversifier choose from the held events of a line, and put the chosen first."""
-        cells = self.rows.held_cells(line)
+    def _choose(self, line: int) -> int:
+        """Put what the diversifier chooses of a list first; return how many that are."""
+        rows, cells = self.rows, self.rows.held_cells(np.array([line])).tolist()
         subscriber = int(self.rows.subscriber[line // self.places])
         matches = [self.match(subscriber, cell) for cell in cells]
-        chosen = self.chooser.choose(matches, int(self.rows.span[line, END]))
+        chosen = self.chooser.choose(matches, int(self.rows.end[line]))
         place_of = {match.event.id: place for place, match in enumerate(matches)}
         first = [place_of[match.event.id] for match, _ in chosen]
         order = np.array([*first, *sorted({*range(len(cells))} - {*first})])
-        for name in self.rows.held.arrays:
-            array = getattr(self.rows, name)
-            array[cells] = array[np.array(cells)[order]]
-        self.rows.count[line, SIZE] = len(first) + 1
+        start = int(rows.lists[line, SLAB])
+        for array in (rows.held_nth, rows.held_value):
+            array[start : start + len(cells)] = array[start + order]
+        return len(first)
 
     def match(self, subscriber: int, cell: int) -> Match:
         """Return the match in a cell."""
@@ -239,66 +264,6 @@ class RuleGroup:
         matched = tables.matched.ids(int(row[HANDLE]))
         score = float(self.rows.held_score[cell])
         return Match(tables.subscribers.names[subscriber], event, score, matched)
-
-    def _measure(self, row: int) -> None:
-        """Measure the distances of the pick in cell 0 that kernels cannot."""
-        events, rows = self._tables.events, self.rows
-        slot, at = int(rows.held_cell[0, EVENT]), int(rows.held_cell[0, AT])
-        for place in np.flatnonzero(self.rules.codes.measured).tolist():
-            rule: Any = self.policy.rules[place]
-            cells = rows.got_cells(np.array([row * self.places + place]))
-            expired = int((rows.got_us[cells] <= at - rule.within.us).sum())
-            gaps = [
-                (self._distance(rule.distance, slot, other), -nth)
-                for nth, other in enumerate(rows.got_slot[cells[expired:]].tolist())
-                if events.is_described(slot) and events.is_described(other)
-            ]
-            self._gaps.gap[place], nearest = min(gaps, default=(0.0, 1))
-            self._gaps.nearest[place] = -nearest
-
-    def _distance(self, distance: Distance, one: int, other: int) -> float:
-        events = self._tables.events
-        return rounded(checked_distance(distance, events.event(one), events.event(other)))
-
-    def _add_features(self, rows: Int32s, picks: Picks) -> None:
-        """Compute the features of events that are compared for the first time."""
-        if self.features is None:
-            return
-        self._compare(picks.columns[:, PICKED_EVENT])
-        self._add_restored(rows)
-        self._forget_gaps()
-
-    def _add_restored(self, rows: Int32s) -> None:
-        """Compute the features of what restored rows refer to, before they are used."""
-        state = self.rows
-        if not state.is_restored.any():
-            return
-        missing = np.unique(rows[state.is_restored[rows]])
-        state.is_restored[missing] = False
-        lines = state.lines(missing)
-        kinds = np.tile(self.rules.codes.kind, len(missing))
-        got = state.got_slot[state.got_cells(lines[kinds == layout.DIFFERENT])]
-        sizes = state.count[lines, HELD].astype(np.int64)
-        held = state.held_cell[concatenated_ranges(state.span[lines, SLAB], sizes), EVENT]
-        self._compare(np.concatenate([got.astype(np.int64), held]))
-
-    def _forget_gaps(self) -> None:
-        """Keep no distances from run to run: a row of features may have another event by then."""
-        assert self.features is not None
-        size = len(self.features.columns.rows.starts)
-        if size > len(self._kept.gap):
-            size += size // 4
-            self._kept = self._kept._replace(turn=np.zeros(size, np.int64), gap=np.zeros(size))
-        self._kept.state[KEPT_ROW] = -1
-
-    def _compare(self, slots: Int64s) -> None:
-        """Compute the features of events; those of which only the id is known are near to none."""
-        assert self.features is not None
-        events = self._tables.events
-        slots = np.unique(slots)
-        known = np.array([events.is_described(slot) for slot in slots.tolist()], np.bool_)
-        self.features.add(events, slots[known])
-        self.features.leave_out(slots[~known])
 
     def mark_slots(self, alive: Int32s) -> None:
         """Mark the event slots in use."""

@@ -10,14 +10,19 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.kernels.compaction import move_cells
 from tidings.feed.columnar.kernels.decay import order_keys
 from tidings.feed.columnar.kernels.layout import FAR, Slabs
-from tidings.feed.columnar.ranked_cohort import concatenated_ranges, lengthened, take_last
+from tidings.feed.columnar.ranked_cohort import (
+    concatenated_ranges,
+    lengthened,
+    packed_slabs,
+    take_last,
+)
 from tidings.feed.columnar.rules import codes
 from tidings.feed.columnar.rules.codes import RuleSet
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.layout import (
-    END,
     EVENT,
     FRONT,
     HANDLE,
@@ -27,26 +32,26 @@ from tidings.feed.columnar.rules.kernels.layout import (
     SIZE,
     SLAB,
     SLAB_CLASS,
-    START,
     GotPool,
     HeldPool,
     RankPool,
 )
-from tidings.feed.columnar.rules.kernels.upkeep import move_cells
+from tidings.feed.columnar.rules.packed_ranks import PackedRanks
 
 _FIRST_SIZE: Final = 16
 
 
 class SlabColumns(NamedTuple):
-    """The columns of a pool whose slabs belong to lines: of the size, the start and the class."""
+    """Where the slabs of a pool are noted: an array, and its columns."""
 
+    array: str
     size: int
     start: int
     slab_class: int
 
 
 class Pool(NamedTuple):
-    """A pool: its slabs, the arrays that are cut alike, and where lines keep their slabs."""
+    """A pool: its slabs, the arrays that are cut alike, and where its slabs are noted."""
 
     slabs: Slabs
     arrays: tuple[str, ...]
@@ -65,21 +70,23 @@ class RuleRows:
 
     def __init__(self, rules: RuleSet, tables: IdTables) -> None:
         self.rules, self._tables, self.places = rules, tables, len(rules.codes.kind)
+        self.ringed = rules.chain.ringed
         self.sent, self.deadline = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.paused, self.subscriber = np.zeros(0, np.int8), np.zeros(0, np.int32)
-        self.span = np.zeros((0, layout.SPAN_WIDTH), np.int64)
-        self.count = np.zeros((0, layout.COUNT_WIDTH), np.int32)
+        self.end, self.lists = np.zeros(0, np.int64), np.zeros((0, layout.LIST_WIDTH), np.int32)
+        self.rings = np.zeros((0, layout.RING_WIDTH), np.int32)
         self.held_cell = np.zeros((1, layout.CELL_WIDTH), np.int64)
         self.held_value, self.held_rank, self.held_score = (np.zeros(1) for _ in range(3))
+        self.held_nth = np.zeros(1, np.int32)
         self.got_us, self.got_slot = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        self.rank = np.zeros(0)
-        ring = SlabColumns(SIZE, RING, RING_CLASS)
+        self.packed = PackedRanks()
+        ring = SlabColumns("rings", SIZE, RING, RING_CLASS)
         self.held = Pool(
             codes.held_slabs(),
-            ("held_cell", "held_rank", "held_score", "held_value"),
-            SlabColumns(HELD, SLAB, SLAB_CLASS),
+            ("held_cell", "held_nth", "held_rank", "held_score", "held_value"),
+            SlabColumns("lists", HELD, SLAB, SLAB_CLASS),
         )
-        self.ranks = Pool(codes.rank_slabs(), ("rank",), ring)
+        self.ranks = Pool(codes.rank_slabs(), (), ring)
         self.got = Pool(codes.got_slabs(), ("got_us", "got_slot"), ring)
         self.soonest = FAR
         """No deadline is before this."""
@@ -96,7 +103,9 @@ class RuleRows:
         """The bytes of the arrays."""
         rows = (self.sent, self.deadline, self.paused, self.subscriber, self.is_restored)
         pools = (getattr(self, name) for pool in self._pools for name in pool.arrays)
-        return sum(array.nbytes for array in (*rows, self.span, self.count, *pools))
+        return sum(
+            each.nbytes for each in (*rows, self.end, self.lists, self.rings, *pools, self.packed)
+        )
 
     @property
     def _pools(self) -> tuple[Pool, ...]:
@@ -104,12 +113,12 @@ class RuleRows:
 
     def held_pool(self) -> HeldPool:
         """Return the held events as the kernels take them."""
-        arrays = (self.held_cell, self.held_value, self.held_rank, self.held_score)
+        arrays = (self.held_cell, self.held_value, self.held_nth, self.held_rank, self.held_score)
         return HeldPool(*arrays, self.held.slabs, self._arrivals)
 
     def rank_pool(self) -> RankPool:
         """Return the remembered ranks as the kernels take them."""
-        return RankPool(self.rank, self.ranks.slabs)
+        return self.packed.columns(self.ranks.slabs)
 
     def got_pool(self) -> GotPool:
         """Return what subscribers got as the kernels take it."""
@@ -126,14 +135,17 @@ class RuleRows:
     def _add_rows(self, more: int) -> None:
         """Add free rows; `sent`, by whose length rows are counted, grows last."""
         old = len(self.sent)
-        size, lines = old + more, (old + more) * self.places
+        size = old + more
         free = range(size - 1, old - 1, -1)
-        self.span, self.count = lengthened(self.span, lines), lengthened(self.count, lines)
+        self.end = lengthened(self.end, size * self.places)
+        self.lists = lengthened(self.lists, size * self.places)
+        self.rings = lengthened(self.rings, size * self.ringed)
         for name in ("subscriber", "paused", "is_restored", "deadline", "sent"):
             setattr(self, name, lengthened(getattr(self, name), size))
         self.deadline[old:] = FAR
-        self.span[old * self.places :, [START, END]] = -FAR
-        self.count[old * self.places :, [SLAB_CLASS, RING_CLASS]] = -1
+        self.end[old * self.places :] = -FAR
+        self.lists[old * self.places :, SLAB_CLASS] = -1
+        self.rings[old * self.ringed :, RING_CLASS] = -1
         self._free += free
 
     def free(self, row: int) -> None:
@@ -150,101 +162,134 @@ class RuleRows:
 
     def lines(self, rows: Int64s | Int32s) -> Int64s:
         """Return the lines of some rows, in order."""
-        places = np.arange(self.places)
-        return (np.asarray(rows, np.int64)[:, None] * self.places + places).ravel()
+        return _of_rows(rows, self.places)
 
-    def held_cells(self, line: int) -> list[int]:
-        """Return the cells of the held events of a line, in their order."""
-        start = int(self.span[line, SLAB])
-        return [*range(start, start + int(self.count[line, HELD]))]
+    def ring_numbers(self, rows: Int64s | Int32s) -> Int64s:
+        """Return the rings of some rows, in order."""
+        return _of_rows(rows, self.ringed)
 
-    def got_cells(self, lines: Int64s) -> Int64s:
-        """Return the cells of the events that were got by some lines, oldest first."""
-        return self._ring_cells(self.got.slabs, lines)
+    def starts(self, lines: Int64s) -> Int64s:
+        """Return when the open periods of quotas began; for `different`, what is newer counts."""
+        kinds, ends = self.rules.codes.kind[lines % self.places], self.end[lines]
+        starts = np.where(kinds == layout.DIFFERENT, ends, -FAR)
+        for place in np.flatnonzero(self.rules.codes.kind == layout.QUOTA).tolist():
+            begun = (lines % self.places == place) & (ends != -FAR)
+            calendar = self.rules.calendars[place]
+            if calendar is None:
+                starts[begun] = ends[begun] - self.rules.codes.length[place]
+                continue
+            different, inverse = np.unique(ends[begun], return_inverse=True)
+            known = [calendar.between(end - 1, end)[0].start for end in different.tolist()]
+            starts[begun] = np.array(known, np.int64)[inverse]
+        return starts
 
-    def rank_cells(self, lines: Int64s) -> Int64s:
-        """Return the cells of the ranks of some lines, oldest first."""
-        return self._ring_cells(self.ranks.slabs, lines)
+    def held_cells(self, lines: Int64s) -> Int64s:
+        """Return the cells of the held events of some lines, in their order."""
+        starts, held = self.lists[lines, SLAB].astype(np.int64), self.lists[lines, HELD]
+        nth = self.held_nth[concatenated_ranges(starts, held)]
+        return np.asarray(np.repeat(starts, held) + nth)
 
-    def _ring_cells(self, slabs: Slabs, lines: Int64s) -> Int64s:
-        count = self.count[lines].astype(np.int64)
-        size = count[:, SIZE]
-        capacities = np.repeat(slabs.capacity[count[:, RING_CLASS]], size)
-        offsets = concatenated_ranges(count[:, FRONT], size) % capacities
-        return np.asarray(np.repeat(self.span[lines, RING], size) + offsets)
+    def got_cells(self, rings: Int64s) -> Int64s:
+        """Return the cells of the events in some rings of `different`, oldest first."""
+        return self._ring_cells(self.got.slabs, rings)
+
+    def rank_cells(self, rings: Int64s) -> Int64s:
+        """Return the cells of the ranks in some rings of a quota, oldest first."""
+        return self._ring_cells(self.ranks.slabs, rings)
+
+    def _ring_cells(self, slabs: Slabs, rings: Int64s) -> Int64s:
+        columns = self.rings[rings].astype(np.int64)
+        size = columns[:, SIZE]
+        capacities = np.repeat(slabs.capacity[columns[:, RING_CLASS]], size)
+        offsets = concatenated_ranges(columns[:, FRONT], size) % capacities
+        return np.asarray(np.repeat(columns[:, RING], size) + offsets)
 
     def handles(self) -> Int32s:
         """Return the handles of all held events."""
-        held = self.count[:, HELD].astype(np.int64)
-        cells = concatenated_ranges(self.span[:, SLAB], held)
+        cells = self.held_cells(np.arange(len(self.lists)))
         handles: Int32s = self.held_cell[cells, HANDLE].astype(np.int32)
         return handles
 
     def make_room(self, row: int, more: int) -> None:
         """Make room in the pools for more events in all lines of a row."""
-        count = self.count[row * self.places : (row + 1) * self.places].astype(np.int64)
-        self._reserve(self.held, count[:, HELD] + more)
-        self._reserve(self.ranks, np.minimum(count[:, SIZE] + 1, layout.REMEMBERED))
-        if layout.DIFFERENT in self.rules.codes.kind:
-            self._reserve(self.got, count[:, SIZE] + more)
+        rows = np.array([row])
+        held = self.lists[self.lines(rows), HELD].astype(np.int64)
+        sizes = self.rings[self.ring_numbers(rows), SIZE].astype(np.int64)
+        is_quota = self.rules.codes.kind[: self.ringed] == layout.QUOTA
+        self._reserve(self.held, held + more)
+        self._reserve(self.ranks, np.minimum(sizes[is_quota] + 1, layout.REMEMBERED))
+        self._reserve(self.got, sizes[~is_quota] + more)
 
     def _reserve(self, pool: Pool, sizes: Int64s) -> None:
         """Compact and lengthen a pool so that slabs for these sizes are left."""
         slabs = pool.slabs
         classes = np.minimum(np.searchsorted(slabs.capacity, sizes), len(slabs.capacity) - 1)
         wanted = int(slabs.capacity[classes].sum())
-        if slabs.used[0] + wanted > len(getattr(self, pool.arrays[0])):
+        if slabs.used[0] + wanted > self._cells(pool):
             self._compact(pool)
             self._lengthen(pool, int(slabs.used[0]) + wanted)
 
+    def _cells(self, pool: Pool) -> int:
+        return len(self.packed if pool is self.ranks else getattr(self, pool.arrays[0]))
+
     def _compact(self, pool: Pool) -> None:
         """Move the slabs of a pool together, in the order in which they lie."""
-        slabs, (_, start, slab_class) = pool.slabs, pool.columns
-        lines = np.flatnonzero(self.count[:, slab_class] >= 0)
-        if pool is not self.held:  # two pools have rings; each line has one of them
-            is_got = self.rules.codes.kind[lines % self.places] == layout.DIFFERENT
-            lines = lines[is_got == (pool is self.got)]
-        lines = lines[np.argsort(self.span[lines, start], kind="stable")]
-        lengths = slabs.capacity[self.count[lines, slab_class]]
+        name, _, start, slab_class = pool.columns
+        columns = getattr(self, name)
+        owners = np.flatnonzero(columns[:, slab_class] >= 0)
+        if pool is not self.held:  # two pools have rings, and each ring is in one of them
+            is_got = self.rules.codes.kind[owners % self.ringed] == layout.DIFFERENT
+            owners = owners[is_got == (pool is self.got)]
         first = codes.FIRST_CELL if pool is self.held else 0
-        targets = first + np.cumsum(lengths) - lengths
-        for name in pool.arrays:
-            move_cells(getattr(self, name), self.span[lines, start], targets, lengths)
-        self.span[lines, start] = targets
-        slabs.used[0] = first + lengths.sum()
-        slabs.free[:] = -1
+        moves = packed_slabs(pool.slabs, columns, owners, (start, slab_class), first)
+        if pool is self.ranks:
+            self.packed.move(moves)
+        for array in pool.arrays:
+            move_cells(getattr(self, array), *moves)
 
     def _lengthen(self, pool: Pool, least: int) -> None:
         size = least + least // 4  # lists and rings grow together, in the first days
+        if pool is self.ranks:
+            # A full ring never grows again, so when all of them are full, nothing is left over.
+            quotas = int((self.rules.codes.kind == layout.QUOTA).sum())
+            size = max(least, min(size, layout.REMEMBERED * quotas * len(self)))
+            self.packed.lengthen(size)
+        if least > layout.MOST_CELLS:
+            raise MemoryError(f"a policy holds or remembers {least} events; the most are 2^31 - 1")
         for name in pool.arrays:
             if size > len(getattr(self, name)):
                 setattr(self, name, lengthened(getattr(self, name), size))
 
-    def take_slab(self, pool: Pool, line: int, size: int) -> int:
-        """Assign a slab for a size to a line, which has none; return its start."""
+    def take_slab(self, pool: Pool, owner: int, size: int) -> int:
+        """Assign a slab for a size to a line or ring, which has none; return its start."""
         slabs, size_class = pool.slabs, -1
         start = int(slabs.used[0])
         if size:
             size_class = int(np.searchsorted(slabs.capacity, size))
             slabs.used[0] += slabs.capacity[size_class]
             self._lengthen(pool, int(slabs.used[0]))
-        columns = pool.columns
-        self.span[line, columns.start], self.count[line, columns.slab_class] = start, size_class
-        self.count[line, columns.size] = size
+            if pool is self.held:
+                self.held_nth[start : int(slabs.used[0])] = np.arange(slabs.capacity[size_class])
+        name, *columns = pool.columns
+        getattr(self, name)[owner, columns] = size, start, size_class
         return start
 
-    def give_slabs(self, pool: Pool, lines: Int64s) -> None:
-        """Assign slabs to lines by the sizes that they have."""
-        slabs, (size, start, slab_class) = pool.slabs, pool.columns
-        sizes = self.count[lines, size].astype(np.int64)
+    def give_slabs(self, pool: Pool, owners: Int64s) -> None:
+        """Assign slabs to lines or rings by the sizes that they have."""
+        slabs, (name, size, start, slab_class) = pool.slabs, pool.columns
+        columns = getattr(self, name)
+        sizes = columns[owners, size].astype(np.int64)
         # With room for one more, since most lists and rings grow soon.
         roomy = np.minimum(sizes + 1, slabs.capacity[-1])
         classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, roomy), -1)
         lengths = np.where(sizes > 0, slabs.capacity[classes], 0)
-        self.span[lines, start] = int(slabs.used[0]) + np.cumsum(lengths) - lengths
-        self.count[lines, slab_class] = classes
-        slabs.used[0] += lengths.sum()
+        columns[owners, start] = int(slabs.used[0]) + np.cumsum(lengths) - lengths
+        columns[owners, slab_class] = classes
+        first, slabs.used[0] = int(slabs.used[0]), slabs.used[0] + lengths.sum()
         self._lengthen(pool, int(slabs.used[0]))
+        if pool is self.held:
+            nth = concatenated_ranges(np.zeros(len(lengths), np.int64), lengths)
+            self.held_nth[first : int(slabs.used[0])] = nth
 
     def arrivals(self, count: int) -> Int64s:
         """Return numbers for events that are held from now on."""
@@ -267,3 +312,7 @@ class RuleRows:
         by_time, by_value = np.where(as_they_came, 0, -us), np.where(as_they_came, 0.0, -values)
         places = np.lexsort((by_id, by_time, by_value, lines))
         return ListOrder(places, values[places])
+
+
+def _of_rows(rows: Int64s | Int32s, width: int) -> Int64s:
+    return (np.asarray(rows, np.int64)[:, None] * width + np.arange(width)).ravel()

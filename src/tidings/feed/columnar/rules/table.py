@@ -18,8 +18,9 @@ from tidings.feed.columnar.deadlines import Deadlines
 from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables, object_deliveries
 from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.kernels.layout import FAR, ORDER
-from tidings.feed.columnar.rules.group import RuleBuffer, RuleGroup
+from tidings.feed.columnar.rules.group import RuleGroup
 from tidings.feed.columnar.rules.kernels.layout import Picks, Turns
+from tidings.feed.columnar.rules.kernels.turns import choice_turns
 from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.columnar.rules.transfer import ChainCopy, load_chain, store_chain
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
@@ -46,11 +47,32 @@ class OfferTurns(NamedTuple):
     us: Int64s
 
 
+class CohortOffers(NamedTuple):
+    """The offers to one cohort, in order of publication: some of all offers of a call."""
+
+    subscribers: AnyArray  # of all offers
+    slots: Int32s  # of all offers: the slots of their events
+    indexes: Int64s | slice  # those of the cohort
+    us: Int64s  # by slot: the time of the event
+
+    @property
+    def last_us(self) -> int:
+        """The time of the last offer."""
+        if isinstance(self.indexes, slice):
+            return int(self.us[self.slots[self.indexes][-1]])
+        return int(self.us[self.slots[self.indexes[-1]]])
+
+    def turns(self) -> OfferTurns:
+        """Return each offer as a call."""
+        order = np.arange(len(self.slots))[self.indexes]
+        return OfferTurns(self.subscribers[self.indexes], order, self.us[self.slots[self.indexes]])
+
+
 class RuleTable:
     """Groups by number, and the group and row of each subscriber, by its number."""
 
     def __init__(self, tables: IdTables, features: FeatureCache) -> None:
-        self._tables, self._features, self._buffer = tables, features, RuleBuffer()
+        self._tables, self._features = tables, features
         self.groups: dict[int, RuleGroup] = {}
         self.group = np.full(_FIRST_SIZE, -1, np.int32)
         self.row = np.zeros(_FIRST_SIZE, np.int32)
@@ -70,7 +92,7 @@ class RuleTable:
             return self._latest[1]
         key = _key(policy, owed)
         if key not in self._numbers:
-            group = RuleGroup(policy, owed, self._tables, self._features, self._buffer)
+            group = RuleGroup(policy, owed, self._tables, self._features)
             self._numbers[key], self.groups[self._next] = self._next, group
             self._next += 1
         if not owed:
@@ -124,14 +146,14 @@ class RuleTable:
         old = self.group_of(number)
         if (old.policy.rules if old is not None else ()) == policy.rules:
             return None
-        copy = ChainCopy.empty(policy)
+        copy, before = ChainCopy.empty(policy), ChainCopy.empty(Policy())
         if old is not None:
             row = int(self.row[number])
             before, sent = load_chain(old, row, self._tables), int(old.rows.sent[row])
             copy = before._replace(chain=copy.chain)
-            copy.chain.paused = before.chain.paused
-            copy.chain.adopt(before.chain, now_us)
+        copy.chain.adopt(before.chain, now_us)
         self.leave(number)
+        self._adopted += [(number, verdict) for verdict in copy.chain.take_verdicts()]
         if not policy.rules and not copy.chain.owed:
             return sent
         row = int(self.enrol(np.array([number]), policy, bool(copy.chain.owed))[0])
@@ -139,7 +161,6 @@ class RuleTable:
         group.rows.sent[row] = sent
         store_chain(group, row, copy, self._tables.events)
         self.schedule(int(self.group[number]), np.array([row]))
-        self._adopted += [(number, verdict) for verdict in copy.chain.take_verdicts()]
         return None
 
     def groups_of(self, numbers: Int64s) -> Int32s:
@@ -162,21 +183,49 @@ class RuleTable:
             self.group.resize(size, refcheck=False)
             self.group[old:] = -1
 
-    def after_offers(self, chosen: CohortDeliveries, offers: OfferTurns) -> RuledDeliveries:
+    def quiet_until(self, us: int) -> int:
+        """Return the first instant after another at which something may be released.
+
+        That is the end for which something is held, or for which it may be held from now on.
+        """
+        first = self.deadlines.first
+        ends = [group.ends.after(us) for group in self.groups.values()]
+        return min(ends if first is None else [first, *ends], default=FAR)
+
+    def after_offers(self, chosen: CohortDeliveries, offers: CohortOffers) -> RuledDeliveries:
         """Apply rules to what the windows of a cohort chose from offers, in their order."""
         self._make_room(len(self._tables.subscribers.names))
-        groups = self.group[offers.subscriber]
-        if groups.max(initial=-1) < 0:
+        if chosen.objects:  # user-defined windows, whose rules are objects too
             return RuledDeliveries([chosen], {})
-        chosen_groups = self.group[chosen.subscriber]
-        free = chosen_groups < 0
-        passed = RuledDeliveries([_selected(chosen, free)] if free.any() else [], {})
-        for number, indexes in grouped(groups):
+        groups, passed = self.group[chosen.subscriber], RuledDeliveries([], {})
+        first = self.deadlines.first
+        if first is None or first > offers.last_us:
+            # Nothing that is held is due, so that only what windows chose needs a look.
+            for number, indexes in grouped(groups):
+                picks = _selected(chosen, indexes)
+                if number < 0:
+                    passed.parts.append(picks)
+                else:
+                    self._apply(number, picks, self._choice_turns(picks, offers), passed)
+            return passed
+        free = groups < 0
+        if free.any():
+            passed.parts.append(_selected(chosen, free))
+        calls = offers.turns()
+        for number, indexes in grouped(self.group[calls.subscriber]):
             if number >= 0:
-                picks = _selected(chosen, chosen_groups == number)
-                turns = OfferTurns(*(column[indexes] for column in offers))
-                self._run(number, picks, turns, passed)
+                picks = _selected(chosen, groups == number)
+                self._run(number, picks, OfferTurns(*(each[indexes] for each in calls)), passed)
         return passed
+
+    def _choice_turns(self, chosen: CohortDeliveries, offers: CohortOffers) -> Turns:
+        """Return the turns of the offers from which something was chosen."""
+        picked = chosen.columns[:, ORDER]
+        rows = np.empty(len(picked), np.int32)
+        us, order, first = (np.empty(len(picked) + 1, np.int64) for _ in range(3))
+        turns = Turns(rows, us, order, first)
+        count = choice_turns(picked, chosen.subscriber, self.row, offers.slots, offers.us, turns)
+        return Turns(rows[:count], us[:count], order[:count], first[: count + 1])
 
     def after_advance(self, chosen: Sequence[CohortDeliveries], now_us: int) -> RuledDeliveries:
         """Apply rules to what windows chose as time went on, and release what is due by now."""
@@ -212,31 +261,35 @@ class RuleTable:
         offers: OfferTurns,
         passed: RuledDeliveries,
     ) -> None:
-        """Run a group; add what it delivers to `passed`, and schedule what it holds."""
-        group, rows = self.groups[number], self.groups[number].rows
-        # Mostly nothing that is held is due, and offers without picks need no look.
+        """Run a group for calls, some of which may only release what is held."""
+        rows = self.groups[number].rows
         is_due = rows.soonest <= offers.us.max(initial=-FAR)
         turns = self._turns(rows, chosen, offers, is_due)
         if len(turns.row):
-            before = rows.deadline[turns.row]
-            result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
-            passed.parts.append(result.delivered)
-            passed.failed.update(result.failed)
-            if len(result.verdicts.figures):
-                self._verdicts.append(result.verdicts)
-            if result.moved:
-                self.schedule(number, turns.row[rows.deadline[turns.row] != before])
+            self._apply(number, chosen, turns, passed)
         if is_due:
             rows.find_soonest()
+
+    def _apply(
+        self, number: int, chosen: CohortDeliveries, turns: Turns, passed: RuledDeliveries
+    ) -> None:
+        """Run a group; add what it delivers to `passed`, and schedule what it holds."""
+        group, rows = self.groups[number], self.groups[number].rows
+        before = rows.deadline[turns.row]
+        result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
+        passed.parts.append(result.delivered)
+        passed.failed.update(result.failed)
+        if len(result.verdicts.figures):
+            self._verdicts.append(result.verdicts)
+        if result.moved:
+            self.schedule(number, turns.row[rows.deadline[turns.row] != before])
 
     def _turns(
         self, rows: RuleRows, chosen: CohortDeliveries, offers: OfferTurns, is_due: bool
     ) -> Turns:
         """Return the turns in which something happens: with picks, or with something due."""
         picked = chosen.columns[:, ORDER]
-        is_first = np.ones(len(picked), np.bool_)
-        np.not_equal(picked[1:], picked[:-1], out=is_first[1:])
-        first = np.flatnonzero(is_first)
+        first = _firsts(picked)
         at = _places(offers.order, picked[first])
         if is_due:
             is_busy = rows.deadline[self.row[offers.subscriber]] <= offers.us
@@ -299,8 +352,8 @@ class RuleTable:
         return used
 
 
-def _selected(part: CohortDeliveries, rows: AnyArray) -> CohortDeliveries:
-    if rows.dtype == np.bool_ and rows.all():
+def _selected(part: CohortDeliveries, rows: AnyArray | slice) -> CohortDeliveries:
+    if isinstance(rows, slice) or (rows.dtype == np.bool_ and rows.all()):
         return part
     return replace(
         part,
@@ -309,6 +362,13 @@ def _selected(part: CohortDeliveries, rows: AnyArray) -> CohortDeliveries:
         rank=part.rank[rows],
         score=part.score[rows],
     )
+
+
+def _firsts(order: Int64s) -> Int64s:
+    """Return the places at which another number begins than the one before."""
+    is_first = np.ones(len(order), np.bool_)
+    np.not_equal(order[1:], order[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
 
 
 def _places(order: Int64s, wanted: Int64s) -> Int64s:

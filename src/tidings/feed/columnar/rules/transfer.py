@@ -20,13 +20,11 @@ from tidings.feed.columnar.rules.kernels.layout import (
     BEFORE,
     CELL_WIDTH,
     CHOSEN,
-    END,
     EVENT,
     HANDLE,
     HELD,
     PASSED,
     POSITION,
-    START,
 )
 from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.single import PolicyChooser, fast_choice
@@ -61,17 +59,21 @@ def load_chain(group: RuleGroup, row: int, tables: IdTables) -> ChainCopy:
     """Return the rules of a row as objects."""
     rows, chain = group.rows, RuleChain(group.policy.rules, group.chooser)
     chain.paused = bool(rows.paused[row])
-    lines = range(row * rows.places, (row + 1) * rows.places)
-    held = [cell for line in lines for cell in rows.held_cells(line)]
+    lines = rows.lines(np.array([row]))
+    held = rows.held_cells(lines).tolist()
     number = {cell: nth for nth, cell in enumerate(held)}
     name = tables.subscribers.names[int(rows.subscriber[row])]
-    for line, state in zip(lines, [*chain.states, None], strict=False):
-        cells = sorted(rows.held_cells(line), key=lambda cell: int(rows.held_cell[cell, ARRIVAL]))
+    for place, state in enumerate([*chain.states, *([None] if group.owed else [])]):
+        line = int(lines[place])
+        cells = sorted(
+            rows.held_cells(lines[place : place + 1]).tolist(),
+            key=lambda cell: int(rows.held_cell[cell, ARRIVAL]),
+        )
         picks = [_pick(rows, tables, name, cell, number[cell]) for cell in cells]
         if state is None:
             chain.owed = picks
         else:
-            _load(rows, line, state, picks, tables.events)
+            _load(rows, line, row * rows.ringed + place, state, picks, tables.events)
     return ChainCopy(chain, rows.held_cell[held], rows.held_score[held])
 
 
@@ -90,56 +92,62 @@ def _event(events: EventTable, slot: int) -> Event:
     return events.event(slot)
 
 
-def _load(rows: RuleRows, line: int, state: Any, picks: list[Pick], events: EventTable) -> None:
-    span, count = rows.span[line].tolist(), rows.count[line].tolist()
+def _load(
+    rows: RuleRows, line: int, ring: int, state: Any, picks: list[Pick], events: EventTable
+) -> None:
+    end = int(rows.end[line])
     if isinstance(state, QuotaState):
-        state.period = Period(span[START], span[END])
-        state.passed, state.count, state.count_before = count[PASSED], count[CHOSEN], count[BEFORE]
-        ranks = rows.rank[rows.rank_cells(np.array([line]))]
+        state.period = Period(int(rows.starts(np.array([line]))[0]), end)
+        counts = rows.rings[ring].tolist()
+        state.passed, state.count, state.count_before = (
+            counts[column] for column in (PASSED, CHOSEN, BEFORE)
+        )
+        ranks = rows.packed.get(rows.rank_cells(np.array([ring])))
         state.ranks = deque(ranks.tolist(), REMEMBERED)
         state.waiting = state.in_order(picks)
     elif isinstance(state, QuietState):
-        state.end, state.waiting = (span[END] if picks else None), picks
+        state.end, state.waiting = (end if picks else None), picks
     else:
         assert isinstance(state, DifferentState)
-        cells = rows.got_cells(np.array([line]))
+        cells = rows.got_cells(np.array([ring]))
         got = zip(rows.got_us[cells].tolist(), rows.got_slot[cells].tolist(), strict=True)
         state.received = deque(GotEvent(us, _event(events, slot)) for us, slot in got)
+        state.since_us = end
 
 
 def store_chain(group: RuleGroup, row: int, copy: ChainCopy, events: EventTable) -> None:
     """Write rules that are objects to an empty row."""
     rows = group.rows
     lines = range(row * rows.places, (row + 1) * rows.places)
-    for line, state in zip(lines, copy.chain.states, strict=False):
+    for place, state in enumerate(copy.chain.states):
+        line, ring = lines[place], row * rows.ringed + place
         if isinstance(state, QuotaState):
-            _store_quota(rows, line, state, copy, events)
+            rows.end[line] = state.period.end
+            _store_ranks(rows, ring, state)
+            _store_held(rows, line, state.waiting, copy, events)
         elif isinstance(state, QuietState):
-            rows.span[line, END] = -FAR if state.end is None else state.end
+            rows.end[line] = -FAR if state.end is None else state.end
             _store_held(rows, line, state.waiting, copy, events)
         elif isinstance(state, DifferentState):
-            _store_got(rows, line, state, events)
+            rows.end[line] = state.since_us
+            _store_got(rows, ring, state, events)
     if group.owed:
         _store_held(rows, lines[-1], copy.chain.owed, copy, events)
-    ends = [int(rows.span[line, END]) for line in lines if rows.count[line, HELD]]
+    ends = [int(rows.end[line]) for line in lines if rows.lists[line, HELD]]
     rows.deadline[row], rows.paused[row] = min(ends, default=FAR), copy.chain.paused
     rows.is_restored[row] = True
 
 
-def _store_quota(
-    rows: RuleRows, line: int, state: QuotaState, copy: ChainCopy, events: EventTable
-) -> None:
-    rows.span[line, [START, END]] = state.period
+def _store_ranks(rows: RuleRows, ring: int, state: QuotaState) -> None:
     counts = (state.passed, state.count, state.count_before)
-    rows.count[line, [PASSED, CHOSEN, BEFORE]] = counts
-    start = rows.take_slab(rows.ranks, line, len(state.ranks))
-    rows.rank[start : start + len(state.ranks)] = state.ranks
-    _store_held(rows, line, state.waiting, copy, events)
+    rows.rings[ring, [PASSED, CHOSEN, BEFORE]] = counts
+    start = rows.take_slab(rows.ranks, ring, len(state.ranks))
+    rows.packed.put(start + np.arange(len(state.ranks)), np.array(state.ranks))
 
 
-def _store_got(rows: RuleRows, line: int, state: DifferentState, events: EventTable) -> None:
+def _store_got(rows: RuleRows, ring: int, state: DifferentState, events: EventTable) -> None:
     size = len(state.received)
-    start = rows.take_slab(rows.got, line, size)
+    start = rows.take_slab(rows.got, ring, size)
     rows.got_us[start : start + size] = [got.us for got in state.received]
     rows.got_slot[start : start + size] = [events.slot_of(g.event.id) for g in state.received]
 

@@ -13,24 +13,25 @@ from tidings.compiled.prefetch import prefetch
 from tidings.feed.columnar.kernels import layout as deliveries
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.rules.kernels.different import offer_different
-from tidings.feed.columnar.rules.kernels.held_list import empty_list, reserve_cells
+from tidings.feed.columnar.kernels.slabs import capacity_of
+from tidings.feed.columnar.rules.kernels.different import is_compared, offer_different
+from tidings.feed.columnar.rules.kernels.held_list import empty_list, list_cell, reserve_cells
 from tidings.feed.columnar.rules.kernels.layout import (
     ARRIVAL,
     AT,
+    BEFORE,
     CALENDAR,
     CELL_WIDTH,
     CHOICE,
     COPIED,
-    COUNT_WIDTH,
     DIFFERENT,
     DISTANCES,
     DONE,
-    END,
     EVENT,
     FILLS,
     HELD,
     JUDGED,
+    LIST_WIDTH,
     MISSING_US,
     MOVED,
     NEXT,
@@ -40,16 +41,18 @@ from tidings.feed.columnar.rules.kernels.layout import (
     PICK,
     PLACE,
     POSITION,
+    PREFERRED,
     QUIET,
     QUIET_BEST,
     QUOTA,
+    RANKS,
     RING,
     RING_CLASS,
+    RING_WIDTH,
     ROOM,
     SIZE,
     SLAB,
     SLAB_CLASS,
-    SPAN_WIDTH,
     STOP,
     VERDICTS,
     WANTED,
@@ -61,6 +64,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
 from tidings.feed.columnar.rules.kernels.quiet import drop_behind, offer_quiet
 from tidings.feed.columnar.rules.kernels.quota import count_choice, may_hold, offer_quota
 from tidings.feed.columnar.rules.kernels.rings import (
+    is_writable,
     push_got,
     reserve_got,
     reserve_rank,
@@ -69,9 +73,11 @@ from tidings.feed.columnar.rules.kernels.rings import (
 from tidings.feed.columnar.rules.kernels.spans import is_known, span_at
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
-# Turns ahead for which lines are requested, and then what the lines point to.
-NEAR_AHEAD: Final = 6
-FAR_AHEAD: Final = 12
+# Turns ahead for which lines are requested, then what they point to, and then a cell of that.
+LINES_AHEAD: Final = 18
+POOLS_AHEAD: Final = 12
+CELLS_AHEAD: Final = 6
+CACHE_LINE: Final = 64
 
 
 @inlined
@@ -83,30 +89,29 @@ def stop(output: RuleOutput, reason: int, place: int, wanted: int) -> bool:
 
 
 @inlined
-def periods_known(arrays: RuleArrays, output: RuleOutput, row: int, place: int, us: int) -> bool:
+def periods_known(arrays: RuleArrays, output: RuleOutput, place: int, us: int) -> bool:
     """Return whether the rules from a place on can take an event at an instant."""
-    codes, places = arrays.codes, len(arrays.codes.kind)
-    for later in range(place, places):
-        kind = codes.kind[later]
-        if codes.length[later] > 0 or kind not in (QUOTA, QUIET):
+    codes = arrays.codes
+    for later in range(place, len(codes.kind)):
+        # Periods of a length are computed; those of a calendar are looked up.
+        if codes.length[later] > 0 or codes.kind[later] not in (QUOTA, QUIET):
             continue
-        begun = kind == QUOTA and us < arrays.span[row * places + later, END]
-        if not begun and not is_known(arrays.spans, later, us):
+        if not is_known(arrays.spans, later, us):
             output.progress[MISSING_US] = us
             return stop(output, CALENDAR, later, 0)
     return True
 
 
 @inlined
-def can_hold(arrays: RuleArrays, line: int, place: int, us: int) -> bool:
-    """Return whether the rule of a line may hold an event at an instant.
+def can_hold(arrays: RuleArrays, row: int, place: int, us: int) -> bool:
+    """Return whether a rule may hold an event at an instant.
 
     Most lines hold nothing most of the time, and have no slab until they do.
     """
     kind = arrays.codes.kind[place]
     if kind == QUIET:
         return span_at(arrays.spans, place, us) >= 0
-    return kind == QUOTA and not arrays.codes.first[place] and may_hold(arrays, line, us)
+    return kind == QUOTA and not arrays.codes.first[place] and may_hold(arrays, row, place, us)
 
 
 @inlined
@@ -118,16 +123,17 @@ def has_room(
     A verdict may be written for all that is held, and for each event by each rule: up to three,
     since it may be held, released, and take the place of another.
     """
-    codes, count, places = arrays.codes, arrays.counts, len(arrays.codes.kind)
+    codes, places, ringed = arrays.codes, len(arrays.codes.kind), arrays.chain.ringed
     verdicts, fits = 0, output.progress[OUT] + more <= len(output.ranks)
+    # Earlier rules too: `different` remembers what is delivered at the end of the chain.
     for each in range(places):
         line, kind = row * places + each, codes.kind[each]
-        verdicts += count[line, HELD] + 3 * more
+        verdicts += arrays.lists[line, HELD] + 3 * more
         if kind == DIFFERENT:
-            fits = fits and reserve_got(arrays, line, more)
-        elif kind == QUOTA and place == 0:
-            fits = fits and reserve_rank(arrays, line)
-        if each >= place and can_hold(arrays, line, each, us):
+            fits = fits and reserve_got(arrays, row * ringed + each, more)
+        elif kind == QUOTA and place == 0:  # what another rule releases was chosen before
+            fits = fits and reserve_rank(arrays, row * ringed + each)
+        if each >= place and can_hold(arrays, row, each, us):
             fits = fits and reserve_cells(arrays, line, more)
     if fits and output.progress[VERDICTS] + verdicts <= len(output.verdicts):
         return True
@@ -164,13 +170,20 @@ def pass_on(
             passes = offer_different(arrays, output, row, later, cell)
         if not passes:
             return
+    deliver(arrays, output, row, order, cell)
+
+
+@inlined
+def deliver(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: int) -> None:
+    """Write a delivery, and tell the rules that it was got."""
+    kinds, slot = arrays.codes.kind, arrays.held.cell[cell, EVENT]
     emit(arrays, output, row, order, cell)
     # What is dropped by a pause, behind the rules, was not got.
     if not arrays.paused[row]:
         for each in range(len(kinds)):
-            if kinds[each] == DIFFERENT:
-                us, slot = arrays.held.cell[cell, AT], arrays.held.cell[cell, EVENT]
-                push_got(arrays, row * len(kinds) + each, us, slot)
+            if kinds[each] == DIFFERENT and is_compared(arrays, row * len(kinds) + each, slot):
+                ring = row * arrays.chain.ringed + each
+                push_got(arrays, ring, arrays.held.cell[cell, AT], slot)
 
 
 @inlined
@@ -178,8 +191,9 @@ def set_deadline(arrays: RuleArrays, output: RuleOutput, row: int) -> None:
     """Set the first end of the lines of a row that hold something."""
     places, first = len(arrays.codes.kind), FAR
     for line in range(row * places, (row + 1) * places):
-        if arrays.counts[line, HELD] > 0:
-            first = min(first, arrays.span[line, END])
+        if arrays.lists[line, HELD] > 0:
+            first = min(first, arrays.end[line])
+    # The caller looks for moved deadlines only if there are any, since most turns move none.
     if arrays.deadline[row] != first:
         arrays.deadline[row] = first
         output.progress[MOVED] += 1
@@ -194,7 +208,7 @@ def due_place(arrays: RuleArrays, row: int) -> int:
     places, last = len(arrays.codes.kind), 0
     for place in range(places):
         line = row * places + place
-        if arrays.counts[line, HELD] > 0 and arrays.span[line, END] == arrays.deadline[row]:
+        if arrays.lists[line, HELD] > 0 and arrays.end[line] == arrays.deadline[row]:
             last = place
     return last
 
@@ -202,32 +216,32 @@ def due_place(arrays: RuleArrays, row: int) -> int:
 @inlined
 def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order: int) -> bool:
     """Pass on what a line releases at its end; return False if the kernel has to stop."""
-    count, pool, chain = arrays.counts, arrays.held, arrays.chain
+    pool, chain, progress = arrays.held, arrays.chain, output.progress
     line, kind = row * len(arrays.codes.kind) + place, arrays.codes.kind[place]
-    end, held = arrays.span[line, END], count[line, HELD] + 0
-    # The caller puts the chosen ones first, and says how many in SIZE.
-    if kind == QUIET and not chain.best_only and count[line, SIZE] == 0:
+    end, held = arrays.end[line], arrays.lists[line, HELD] + 0
+    # The caller puts the chosen ones first, and says how many.
+    if kind == QUIET and not chain.best_only and progress[PREFERRED] == 0:
         return stop(output, CHOICE, place, 0)
-    if kind != OWED and not periods_known(arrays, output, row, place + 1, end):
+    if kind != OWED and not periods_known(arrays, output, place + 1, end):
         return False
     if not has_room(arrays, output, row, place + 1, held, end):
         return False
     if kind == QUIET:
-        held = min(chain.k, held) if chain.best_only else count[line, SIZE] - 1
+        held = min(chain.k, held) if chain.best_only else progress[PREFERRED] - 1
         drop_behind(arrays, output, row, place, held, end)
-        count[line, SIZE] = 0
+        progress[PREFERRED] = 0
     # A later rule may take a slab meanwhile, which moves none: the cells stay where they are.
     for nth in range(held):
-        cell = arrays.span[line, SLAB] + nth
+        cell = list_cell(arrays, line, nth)
         if kind == OWED:
-            emit(arrays, output, row, order, cell)
+            deliver(arrays, output, row, order, cell)
             continue
         pool.cell[cell, POSITION], pool.cell[cell, AT] = nth + 1, end
         if kind == QUIET:
             us = arrays.events.us[pool.cell[cell, EVENT]]
             pool.rank[cell] = fresh_rank(chain.decay, pool.score[cell], us, end)
         else:
-            count[line, PASSED] += 1
+            arrays.rings[row * chain.ringed + place, PASSED] += 1
         judge(arrays, output, row, place, cell, QUIET_BEST if kind == QUIET else FILLS)
         pass_on(arrays, output, row, place + 1, order, cell)
     empty_list(arrays, line)
@@ -253,8 +267,10 @@ def take_pick(
     # Whatever stops the kernel comes before the first change: the pick is taken again from here.
     if not release_until(arrays, output, row, order, at):
         return False
-    if not periods_known(arrays, output, row, 0, at):
+    if not periods_known(arrays, output, 0, at):
         return False
+    if arrays.chain.remembers and not is_writable(arrays.ranks, picks.rank[pick]):
+        return stop(output, RANKS, 0, 0)
     if not has_room(arrays, output, row, 0, 1, at):
         return False
     for column in range(COPIED):
@@ -264,52 +280,89 @@ def take_pick(
     if arrays.chain.asks and output.progress[JUDGED] != pick:
         return stop(output, DISTANCES, 0, 0)
     pass_on(arrays, output, row, 0, order, 0)
+    # A quota counts what the window chose, even what an earlier rule has dropped.
     for place in range(len(kinds)):
         if kinds[place] == QUOTA:
-            count_choice(arrays, row * len(kinds) + place, place, 0)
+            count_choice(arrays, row, place, 0)
     set_deadline(arrays, output, row)
     return True
 
 
 @inlined
-def prefetch_pools(arrays: RuleArrays, line: int, kind: int) -> None:
-    """Request the ends of the ring and of the list of a line; what is between follows in order."""
-    count, held = arrays.counts, arrays.held
-    if count[line, RING_CLASS] >= 0 and kind == QUOTA:
-        # The ranks are read in order, or only the next cell is written.
-        size, slabs = count[line, SIZE] + 0, arrays.ranks.slabs
-        prefetch(arrays.ranks.rank, ring_cell(arrays, slabs, line, 0))
-        prefetch(arrays.ranks.rank, ring_cell(arrays, slabs, line, size - 1))
-    elif count[line, RING_CLASS] >= 0 and kind == DIFFERENT:
-        oldest = ring_cell(arrays, arrays.got.slabs, line, 0)
-        prefetch(arrays.got.us, oldest)
-        prefetch(arrays.got.slot, oldest)
-        prefetch(arrays.got.slot, int64(arrays.span[line, RING]))
-    if count[line, SLAB_CLASS] >= 0:
-        start = int64(arrays.span[line, SLAB])
-        behind = start + count[line, HELD]
-        prefetch(held.value, start)
-        for cell in (start, behind - 1, behind):
-            prefetch(held.cell, cell * CELL_WIDTH)
-        prefetch(held.rank, behind)
-        prefetch(held.score, behind)
+def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
+    """Request what a ring is read for."""
+    rings, ranks, got = arrays.rings, arrays.ranks, arrays.got
+    if rings[ring, RING_CLASS] < 0:
+        return
+    if kind == DIFFERENT:
+        oldest = ring_cell(arrays, got.slabs, ring, 0)
+        prefetch(got.us, oldest)
+        prefetch(got.slot, oldest)
+        prefetch(got.slot, int64(rings[ring, RING]))
+        return
+    newest = ring_cell(arrays, ranks.slabs, ring, rings[ring, SIZE] - 1)
+    prefetch(ranks.packed, newest * ranks.bits[0] >> 3)
+    # All ranks are read if something may be held; a short run is over before the CPU sees it.
+    if rings[ring, BEFORE] > 0:
+        start, length = int64(rings[ring, RING]) * ranks.bits[0], rings[ring, SIZE] * ranks.bits[0]
+        for byte in range(start >> 3, (start + length) >> 3, CACHE_LINE):
+            prefetch(ranks.packed, byte)
+
+
+@inlined
+def prefetch_lines(arrays: RuleArrays, row: int) -> None:
+    """Request the state of a row and of its rules."""
+    places, ringed = len(arrays.codes.kind), arrays.chain.ringed
+    prefetch(arrays.deadline, row)
+    prefetch(arrays.sent, row)
+    prefetch(arrays.end, row * places)
+    for line in range(row * places, (row + 1) * places):
+        prefetch(arrays.lists, line * LIST_WIDTH)
+    for ring in range(row * ringed, (row + 1) * ringed):
+        prefetch(arrays.rings, ring * RING_WIDTH)
+
+
+@inlined
+def prefetch_pools(arrays: RuleArrays, row: int) -> None:
+    """Request the rings of a row, and what its lists are sorted by."""
+    lists, held, codes = arrays.lists, arrays.held, arrays.codes
+    for place in range(arrays.chain.ringed):
+        prefetch_ring(arrays, row * arrays.chain.ringed + place, codes.kind[place])
+    for line in range(row * len(codes.kind), (row + 1) * len(codes.kind)):
+        if lists[line, SLAB_CLASS] >= 0:
+            prefetch(held.value, int64(lists[line, SLAB]))
+            prefetch(held.nth, int64(lists[line, SLAB]) + lists[line, HELD])
+
+
+@inlined
+def prefetch_cells(arrays: RuleArrays, row: int) -> None:
+    """Request the free cells to which the lists of a row would copy an event."""
+    lists, held, places = arrays.lists, arrays.held, len(arrays.codes.kind)
+    for line in range(row * places, (row + 1) * places):
+        if lists[line, HELD] < capacity_of(held.slabs, lists[line, SLAB_CLASS]):
+            free = list_cell(arrays, line, lists[line, HELD])
+            prefetch(held.cell, free * CELL_WIDTH)
+            prefetch(held.rank, free)
+            prefetch(held.score, free)
+
+
+@inlined
+def has_picks(turns: Turns, turn: int) -> bool:
+    """Return whether windows chose something for a turn; most others have nothing due."""
+    return turns.first[turn] < turns.first[turn + 1]
 
 
 @inlined
 def prefetch_ahead(arrays: RuleArrays, turns: Turns, turn: int) -> None:
-    """Request what the turns a little ahead will need, if windows chose something for them."""
-    places = len(arrays.codes.kind)
-    if turn + FAR_AHEAD >= len(turns.row):
+    """Request what the turns a little ahead will need."""
+    if turn + LINES_AHEAD >= len(turns.row):
         return
-    if turns.first[turn + FAR_AHEAD] < turns.first[turn + FAR_AHEAD + 1]:
-        line = turns.row[turn + FAR_AHEAD] * places
-        for place in range(places):
-            prefetch(arrays.span, (line + place) * SPAN_WIDTH)
-            prefetch(arrays.counts, (line + place) * COUNT_WIDTH)
-    if turns.first[turn + NEAR_AHEAD] < turns.first[turn + NEAR_AHEAD + 1]:
-        line = turns.row[turn + NEAR_AHEAD] * places
-        for place in range(places):
-            prefetch_pools(arrays, line + place, arrays.codes.kind[place])
+    if has_picks(turns, turn + LINES_AHEAD):
+        prefetch_lines(arrays, int64(turns.row[turn + LINES_AHEAD]))
+    if has_picks(turns, turn + POOLS_AHEAD):
+        prefetch_pools(arrays, int64(turns.row[turn + POOLS_AHEAD]))
+    if has_picks(turns, turn + CELLS_AHEAD):
+        prefetch_cells(arrays, int64(turns.row[turn + CELLS_AHEAD]))
 
 
 @kernel
@@ -317,6 +370,7 @@ def apply_rules(arrays: RuleArrays, turns: Turns, picks: Picks, output: RuleOutp
     """Take turns from `progress[NEXT]` on, until all are taken or the kernel has to stop."""
     progress = output.progress
     for turn in range(progress[NEXT], len(turns.row)):
+        # Written before anything can stop, so that the next call continues here.
         progress[NEXT] = turn
         prefetch_ahead(arrays, turns, turn)
         row, order = turns.row[turn], turns.order[turn]

@@ -33,6 +33,7 @@ class Nearest(NamedTuple):
 def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
     """Return the distance between two rows of features, measured once for each event in turn."""
     kept, rows = arrays.kept, arrays.features.rows
+    # A new turn makes all kept distances stale at once, without clearing them.
     if kept.state[KEPT_ROW] != mine:
         kept.state[KEPT_ROW] = mine
         kept.state[KEPT_TURN] += 1
@@ -46,14 +47,14 @@ def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
 
 
 @inlined
-def nearest_got(arrays: RuleArrays, line: int, slot: int) -> Nearest:
+def nearest_got(arrays: RuleArrays, ring: int, slot: int) -> Nearest:
     """Return the nearest of what was got; of equally near ones, the last."""
     row_of, pool, best, nearest = arrays.features.row, arrays.got, math.inf, -1
     mine = row_of[slot]
     if mine < 0:  # only its id is known
         return Nearest(-1, best)
-    for nth in range(arrays.counts[line, SIZE]):
-        other = row_of[pool.slot[ring_cell(arrays, pool.slabs, line, nth)]]
+    for nth in range(arrays.rings[ring, SIZE]):
+        other = row_of[pool.slot[ring_cell(arrays, pool.slabs, ring, nth)]]
         if other >= 0:
             gap = kept_gap(arrays, mine, other)
             if gap <= best:
@@ -62,19 +63,28 @@ def nearest_got(arrays: RuleArrays, line: int, slot: int) -> Nearest:
 
 
 @inlined
+def is_compared(arrays: RuleArrays, line: int, slot: int) -> bool:
+    """Return whether an event was published after the rule was added."""
+    return arrays.events.us[slot] > arrays.end[line]
+
+
+@inlined
 def offer_different(
     arrays: RuleArrays, output: RuleOutput, row: int, place: int, cell: int
 ) -> bool:
     """Offer an event; return whether it is far enough from all that was got."""
-    line, codes = row * len(arrays.codes.kind) + place, arrays.codes
-    expire_got(arrays, line, arrays.held.cell[cell, AT] - codes.within[place])
+    codes, ring = arrays.codes, row * arrays.chain.ringed + place
+    expire_got(arrays, ring, arrays.held.cell[cell, AT] - codes.within[place])
+    # An older event is neither compared nor remembered, as if the rule did not exist.
+    if not is_compared(arrays, row * len(codes.kind) + place, arrays.held.cell[cell, EVENT]):
+        return True
     if codes.measured[place]:
         nearest = Nearest(arrays.gaps.nearest[place], arrays.gaps.gap[place])
     else:
-        nearest = nearest_got(arrays, line, arrays.held.cell[cell, EVENT])
+        nearest = nearest_got(arrays, ring, arrays.held.cell[cell, EVENT])
     if nearest.place < 0 or nearest.gap >= codes.least[place]:
         return True
-    other = ring_cell(arrays, arrays.got.slabs, line, nearest.place)
+    other = ring_cell(arrays, arrays.got.slabs, ring, nearest.place)
     index = judge(arrays, output, row, place, cell, TOO_NEAR)
     output.verdicts[index, OTHER] = arrays.got.slot[other]
     output.verdicts[index, DETAIL] = arrays.got.us[other]

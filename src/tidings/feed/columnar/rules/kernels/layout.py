@@ -3,35 +3,43 @@
 Each subscriber has a row. The rule at place p of its chain has line `row * places + p`:
 
     by row    sent, deadline (the first end of its lines), paused
-    by line   span   START END SLAB RING                                              int64
-              counts PASSED CHOSEN BEFORE HELD SLAB_CLASS RING_CLASS FRONT SIZE       int32
+    by line   end                                                            int64
+              lists  HELD SLAB SLAB_CLASS                                    int32
+    by ring   rings  PASSED CHOSEN BEFORE RING RING_CLASS FRONT SIZE         int32
 
-A line takes 64 bytes until something is held or chosen. Lists and rings lie in slabs of pools that
-the group shares:
+Only `different` and `quota`, which come first in a chain, remember something: the rule at place p
+of a row has ring `row * ringed + p`. So a quota takes 48 bytes until something is held or chosen,
+and quiet hours take 20. Lists and rings lie in slabs of pools that the group shares:
 
     held      SLAB                             RING   quota: the last ranks; different: what was got
-              | HELD cells, best first | free  |newest .. |free| FRONT = oldest .. |
-              cell: (EVENT .. ARRIVAL) int64; value, rank, score: float64
+              | capacity of SLAB_CLASS |       |newest .. |free| FRONT = oldest .. |
+              by position in the list: value float64, nth int32; HELD positions, best first
+              by cell: (EVENT .. ARRIVAL) int64; rank, score float64
+
+The event at a position is in the nth cell of the slab, so an insertion shifts 12 bytes for each
+event behind it instead of 88. Positions behind the list have the free cells.
 
 Cell 0 belongs to no list: it holds the pick that a window has just chosen.
 """
 
 from typing import Final, NamedTuple
 
-from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s
+from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s, UInt8s
 from tidings.feed.columnar.kernels.layout import DecayCodes, EventColumns, FeatureColumns, Slabs
 
 DIFFERENT, QUOTA, QUIET, OWED = range(4)
 """Kinds of lines. OWED is what old rules let pass when they were replaced: it is due at once."""
 
-START, END, SLAB, RING = range(4)
-"""Columns of `span`: the open period (quota), or the end of the quiet hours; starts of slabs."""
-SPAN_WIDTH: Final = 4
-PASSED, CHOSEN, BEFORE, HELD, SLAB_CLASS, RING_CLASS, FRONT, SIZE = range(8)
-"""Columns of `counts`: what passed and what the window chose in the period, and in the one before;
-the length of the list; the classes of slabs, -1 if there is none; the ring. A quiet line, which has
-no ring, has one more in SIZE than its diversifier has chosen, or 0."""
-COUNT_WIDTH: Final = 8
+HELD, SLAB, SLAB_CLASS = range(3)
+"""Columns of `lists`: the length; the start and the class of the slab, -1 if there is none."""
+LIST_WIDTH: Final = 3
+PASSED, CHOSEN, BEFORE, RING, RING_CLASS, FRONT, SIZE = range(7)
+"""Columns of `rings`: what passed a quota and what the window chose in the period, and chose in the
+one before; the start and the class of the slab, -1 if there is none; the oldest entry, and how many
+there are."""
+RING_WIDTH: Final = 7
+MOST_CELLS: Final = (1 << 31) - 1
+"""The cells of a pool that an int32 can refer to: 10 million full rings of ranks."""
 
 EVENT, HANDLE, POSITION, WINDOW_START, WINDOW_STOP, WIDTH, AT, ARRIVAL = range(8)
 """Columns of a held cell. The first six are those of a delivery, in its order; ARRIVAL counts the
@@ -49,15 +57,18 @@ TOO_NEAR, EXPECTED, OUTRANKED, USED_UP, FILLS, QUIET_HOURS, QUIET_OUTRANKED, QUI
 """Reasons of verdicts."""
 NONE: Final = -(1 << 62)
 
-NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED, MOVED = range(10)
+NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED, MOVED, PREFERRED = range(11)
 """Progress: the next turn and pick, how much is written, why the kernel stopped; for the caller the
 place and number of events to make room for, the instant whose period is unknown, the pick whose
-distances the caller has measured, and how many deadlines have moved."""
-PROGRESS_WIDTH: Final = 10
-DONE, ROOM, CALENDAR, CHOICE, DISTANCES = range(5)
+distances the caller has measured, how many deadlines have moved, and one more than the diversifier
+has chosen of the list that is released, or 0."""
+PROGRESS_WIDTH: Final = 11
+DONE, ROOM, CALENDAR, CHOICE, DISTANCES, RANKS = range(6)
 """Reasons to stop: nothing is left, pools or buffers are full, a period is unknown, the diversifier
-must choose, or a distance without a kernel must be measured."""
+must choose, a distance without a kernel must be measured, or packed ranks lack a value."""
 
+NIBBLE, WHOLE = 4, 64
+"""Bits of a cell that has one of 16 ranks, and of one that has the rank itself."""
 REMEMBERED: Final = 200
 """The number of chosen ranks from which a quota expects what is still to come."""
 
@@ -81,6 +92,8 @@ class ChainCodes(NamedTuple):
     k: int
     best_only: bool  # rank alone decides
     asks: bool  # some distance is measured by the caller
+    remembers: bool  # some rule is a quota, which remembers ranks
+    ringed: int  # the number of rules with a ring: the first ones
     decay: DecayCodes
 
 
@@ -109,6 +122,7 @@ class HeldPool(NamedTuple):
 
     cell: Int64s
     value: Float64s  # what a list is sorted by: the rank (quota), or the key of the score (quiet)
+    nth: Int32s
     rank: Float64s
     score: Float64s
     slabs: Slabs
@@ -116,9 +130,12 @@ class HeldPool(NamedTuple):
 
 
 class RankPool(NamedTuple):
-    """The last ranks that windows chose."""
+    """The last ranks that windows chose; see `packed_ranks`. The first two are the same memory."""
 
-    rank: Float64s
+    packed: UInt8s  # places in `values`, two in each byte if a cell has NIBBLE bits
+    whole: Float64s  # the ranks themselves, if a cell has 64 bits
+    bits: Int64s  # one number: the bits of a cell
+    values: Float64s  # the different ranks in order, unless cells have 64 bits
     slabs: Slabs
 
 
@@ -157,8 +174,9 @@ class RuleArrays(NamedTuple):
     sent: Int64s
     deadline: Int64s
     paused: Int8s
-    span: Int64s
-    counts: Int32s
+    end: Int64s  # of the period (quota), of quiet hours; `different`: compare what is newer
+    lists: Int32s
+    rings: Int32s
     held: HeldPool
     ranks: RankPool
     got: GotPool

@@ -2,16 +2,18 @@
 
 from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.decay import order_key
-from tidings.feed.columnar.rules.kernels.held_list import insert_cell, list_position
+from tidings.feed.columnar.rules.kernels.held_list import (
+    insert_cell,
+    list_cell,
+    list_position,
+)
 from tidings.feed.columnar.rules.kernels.layout import (
     AT,
     DETAIL,
-    END,
     EVENT,
     HELD,
     QUIET_HOURS,
     QUIET_OUTRANKED,
-    SLAB,
     UNTIL,
     VERDICT_AT,
     RuleArrays,
@@ -27,13 +29,13 @@ def drop_behind(
 ) -> None:
     """Drop all held events but the first ones."""
     line = row * len(arrays.codes.kind) + place
-    start = arrays.span[line, SLAB]
-    for cell in range(start + kept, start + arrays.counts[line, HELD]):
+    for position in range(kept, arrays.lists[line, HELD]):
+        cell = list_cell(arrays, line, position)
         index = judge(arrays, output, row, place, cell, QUIET_OUTRANKED)
         output.verdicts[index, VERDICT_AT] = us
         if kept > 0:
-            output.verdicts[index, DETAIL] = arrays.held.cell[start, EVENT]
-    arrays.counts[line, HELD] = min(kept, arrays.counts[line, HELD])
+            output.verdicts[index, DETAIL] = arrays.held.cell[list_cell(arrays, line, 0), EVENT]
+    arrays.lists[line, HELD] = min(kept, arrays.lists[line, HELD])
 
 
 @inlined
@@ -49,14 +51,14 @@ def offer_quiet(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
         return True
     key = order_key(chain.decay, pool.score[cell], arrays.events.us[slot])
     # A diversifier chooses among all of them in the end, so those come as they came.
-    position = arrays.counts[line, HELD] + 0
+    position = arrays.lists[line, HELD] + 0
     if chain.best_only:
         position = list_position(arrays, line, key, slot)
     insert_cell(arrays, line, position, cell, key)
-    arrays.span[line, END] = arrays.spans.end[nth]
+    arrays.end[line] = arrays.spans.end[nth]
     index = judge(arrays, output, row, place, cell, QUIET_HOURS)
     output.verdicts[index, UNTIL] = arrays.spans.end[nth]
     # By key alone, the order never changes again: what is behind the k best cannot be delivered.
-    if chain.best_only and arrays.counts[line, HELD] > 2 * chain.k:
+    if chain.best_only and arrays.lists[line, HELD] > 2 * chain.k:
         drop_behind(arrays, output, row, place, chain.k, at)
     return False

@@ -1,33 +1,37 @@
-"""Rings of lines: the last ranks of a quota, and what a subscriber got for `different`.
+"""Rings: the last ranks of a quota, and what a subscriber got for `different`.
 
-    slab of a line   RING                                 RING + capacity
+    slab of a ring   RING                                 RING + capacity
                      | newest ..  | free | FRONT: oldest .. |
                                            SIZE entries, wrapping around
 
 A ring that is too small moves to a slab of a larger class, where it begins at the front again.
 """
 
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import Slabs
-from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
+from tidings.feed.columnar.kernels.slabs import capacity_of
 from tidings.feed.columnar.rules.kernels.layout import (
     FRONT,
+    NIBBLE,
     REMEMBERED,
     RING,
     RING_CLASS,
     SIZE,
+    WHOLE,
+    RankPool,
     RuleArrays,
 )
 
 
 @inlined
-def ring_cell(arrays: RuleArrays, slabs: Slabs, line: int, place: int) -> int:
+def ring_cell(arrays: RuleArrays, slabs: Slabs, ring: int, place: int) -> int:
     """Return the cell of an entry of a ring, at a place from the oldest on."""
-    count = arrays.counts
-    capacity = slabs.capacity[count[line, RING_CLASS]]
-    place += count[line, FRONT]
-    return int64(arrays.span[line, RING]) + (place if place < capacity else place - capacity)
+    rings = arrays.rings
+    capacity = slabs.capacity[rings[ring, RING_CLASS]]
+    place += rings[ring, FRONT]
+    return int64(arrays.rings[ring, RING]) + (place if place < capacity else place - capacity)
 
 
 @inlined
@@ -40,84 +44,171 @@ def larger_class(slabs: Slabs, size_class: int, wanted: int) -> int:
 
 
 @inlined
-def reserve_rank(arrays: RuleArrays, line: int) -> bool:
+def take_ring(slabs: Slabs, size_class: int, cells: int) -> int:
+    """Return the start of a slab of a pool of so many cells, or -1 if it is full.
+
+    A ring that moves leaves its old slab behind, and compaction reclaims it: cells may be too small
+    for the links of a free list.
+    """
+    start = int64(slabs.used[0])
+    if start + slabs.capacity[size_class] > cells:
+        return int64(-1)
+    slabs.used[0] = start + slabs.capacity[size_class]
+    return start
+
+
+@inlined
+def move_ring(arrays: RuleArrays, ring: int, target: int, size_class: int) -> None:
+    """Note that a ring begins at the front of another slab."""
+    arrays.rings[ring, RING] = target
+    arrays.rings[ring, RING_CLASS], arrays.rings[ring, FRONT] = size_class, 0
+
+
+@inlined
+def place_of(values: Float64s, rank: float) -> int:
+    """Return how many of the values are below a rank."""
+    # At most 256 values, so at most eight comparisons.
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def is_writable(pool: RankPool, rank: float) -> bool:
+    """Return whether cells can have a rank: whole ones have any, and others one of the values."""
+    if pool.bits[0] == WHOLE:
+        return True
+    place = place_of(pool.values, rank)
+    return place < len(pool.values) and pool.values[place] == rank
+
+
+@inlined
+def read_cell(pool: RankPool, cell: int) -> int:
+    """Return the place of the rank of a cell that is not whole."""
+    if pool.bits[0] == NIBBLE:
+        return (int64(pool.packed[cell >> 1]) >> ((cell & 1) << 2)) & 15
+    return int64(pool.packed[cell])
+
+
+@inlined
+def write_cell(pool: RankPool, cell: int, place: int) -> None:
+    """Write the place of a rank to a cell that is not whole."""
+    if pool.bits[0] == NIBBLE:
+        shift, byte = (cell & 1) << 2, cell >> 1
+        kept = int64(pool.packed[byte]) & (0xF0 >> shift)
+        pool.packed[byte] = kept | (place << shift)
+    else:
+        pool.packed[cell] = place
+
+
+@inlined
+def reserve_rank(arrays: RuleArrays, ring: int) -> bool:
     """Make room for one more rank; return whether the pool had it."""
-    pool, span, count = arrays.ranks, arrays.span, arrays.counts
-    size, size_class = count[line, SIZE], count[line, RING_CLASS]
+    pool, rings = arrays.ranks, arrays.rings
+    size, size_class = rings[ring, SIZE], rings[ring, RING_CLASS]
+    # A full ring of REMEMBERED ranks overwrites its oldest, and never moves again.
     if size == REMEMBERED or size < capacity_of(pool.slabs, size_class):
         return True
     larger = larger_class(pool.slabs, size_class, size + 1)
-    target = take_slab(pool.slabs, pool.rank, larger)
+    target = take_ring(pool.slabs, larger, 64 * len(pool.whole) // pool.bits[0])
     if target < 0:
         return False
     for i in range(size):
-        pool.rank[target + i] = pool.rank[ring_cell(arrays, pool.slabs, line, i)]
-    release_slab(pool.slabs, pool.rank, span[line, RING], size_class)
-    span[line, RING], count[line, RING_CLASS], count[line, FRONT] = target, larger, 0
+        source = ring_cell(arrays, pool.slabs, ring, i)
+        if pool.bits[0] == WHOLE:
+            pool.whole[target + i] = pool.whole[source]
+        else:
+            write_cell(pool, target + i, read_cell(pool, source))
+    move_ring(arrays, ring, target, larger)
     return True
 
 
 @inlined
-def push_rank(arrays: RuleArrays, line: int, rank: float) -> None:
-    """Add a rank; the oldest leaves a full ring."""
-    count, pool = arrays.counts, arrays.ranks
-    if count[line, SIZE] < REMEMBERED:
-        count[line, SIZE] += 1
+def push_rank(arrays: RuleArrays, ring: int, rank: float) -> None:
+    """Add a rank, which must be writable; the oldest leaves a full ring."""
+    rings, pool = arrays.rings, arrays.ranks
+    if rings[ring, SIZE] < REMEMBERED:
+        rings[ring, SIZE] += 1
     else:
-        front = count[line, FRONT] + 1
-        count[line, FRONT] = front if front < REMEMBERED else 0
-    pool.rank[ring_cell(arrays, pool.slabs, line, count[line, SIZE] - 1)] = rank
+        front = rings[ring, FRONT] + 1
+        rings[ring, FRONT] = front if front < REMEMBERED else 0
+    cell = ring_cell(arrays, pool.slabs, ring, rings[ring, SIZE] - 1)
+    if pool.bits[0] == WHOLE:
+        pool.whole[cell] = rank
+    else:
+        write_cell(pool, cell, place_of(pool.values, rank))
 
 
 @inlined
-def count_ranks_above(arrays: RuleArrays, line: int, rank: float) -> int:
+def count_ranks_above(arrays: RuleArrays, ring: int, rank: float) -> int:
     """Return how many of the remembered ranks are higher."""
     # A ring has no gaps, and its order does not matter here.
-    ranks, start, above = arrays.ranks.rank, int64(arrays.span[line, RING]), 0
-    if arrays.counts[line, FRONT] > 0:
-        size = arrays.ranks.slabs.capacity[arrays.counts[line, RING_CLASS]]
+    pool, start, above = arrays.ranks, int64(arrays.rings[ring, RING]), 0
+    if arrays.rings[ring, FRONT] > 0:
+        size = pool.slabs.capacity[arrays.rings[ring, RING_CLASS]]
     else:
-        size = int64(arrays.counts[line, SIZE])
+        size = int64(arrays.rings[ring, SIZE])
+    if pool.bits[0] == WHOLE:
+        for cell in range(start, start + size):
+            above += 1 if pool.whole[cell] > rank else 0
+        return above
+    # Places are in the order of ranks, so that bytes are compared instead of floats.
+    place = place_of(pool.values, rank)
+    least = place + 1 if place < len(pool.values) and pool.values[place] == rank else place
+    if pool.bits[0] == NIBBLE:
+        # Slabs begin with a whole byte; the last one may be half used.
+        for byte in range(start >> 1, (start + size) >> 1):
+            above += 1 if pool.packed[byte] & 15 >= least else 0
+            above += 1 if pool.packed[byte] >> 4 >= least else 0
+        if size & 1:
+            above += 1 if pool.packed[(start + size) >> 1] & 15 >= least else 0
+        return above
     for cell in range(start, start + size):
-        above += 1 if ranks[cell] > rank else 0
+        above += 1 if pool.packed[cell] >= least else 0
     return above
 
 
 @inlined
-def reserve_got(arrays: RuleArrays, line: int, more: int) -> bool:
+def reserve_got(arrays: RuleArrays, ring: int, more: int) -> bool:
     """Make room for more events that are got; return whether the pool had it."""
-    pool, span, count = arrays.got, arrays.span, arrays.counts
-    size, size_class = count[line, SIZE], count[line, RING_CLASS]
+    pool, rings = arrays.got, arrays.rings
+    size, size_class = rings[ring, SIZE], rings[ring, RING_CLASS]
     if size + more <= capacity_of(pool.slabs, size_class):
         return True
     larger = larger_class(pool.slabs, size_class, size + more)
-    target = take_slab(pool.slabs, pool.slot, larger)
+    target = take_ring(pool.slabs, larger, len(pool.slot))
     if target < 0:
         return False
+    # Unrolled from the oldest on, so that the larger ring begins at its front.
     for i in range(size):
-        source = ring_cell(arrays, pool.slabs, line, i)
+        source = ring_cell(arrays, pool.slabs, ring, i)
         pool.us[target + i], pool.slot[target + i] = pool.us[source], pool.slot[source]
-    release_slab(pool.slabs, pool.slot, span[line, RING], size_class)
-    span[line, RING], count[line, RING_CLASS], count[line, FRONT] = target, larger, 0
+    move_ring(arrays, ring, target, larger)
     return True
 
 
 @inlined
-def push_got(arrays: RuleArrays, line: int, us: int, slot: int) -> None:
+def push_got(arrays: RuleArrays, ring: int, us: int, slot: int) -> None:
     """Add an event that was got."""
     pool = arrays.got
-    arrays.counts[line, SIZE] += 1
-    cell = ring_cell(arrays, pool.slabs, line, arrays.counts[line, SIZE] - 1)
+    arrays.rings[ring, SIZE] += 1
+    cell = ring_cell(arrays, pool.slabs, ring, arrays.rings[ring, SIZE] - 1)
     pool.us[cell], pool.slot[cell] = us, slot
 
 
 @inlined
-def expire_got(arrays: RuleArrays, line: int, oldest: int) -> None:
+def expire_got(arrays: RuleArrays, ring: int, oldest: int) -> None:
     """Remove the events that were got by an instant."""
-    count, pool = arrays.counts, arrays.got
-    while count[line, SIZE] > 0 and pool.us[ring_cell(arrays, pool.slabs, line, 0)] <= oldest:
-        capacity = pool.slabs.capacity[count[line, RING_CLASS]]
-        count[line, FRONT] += 1
-        if count[line, FRONT] == capacity:
-            count[line, FRONT] = 0
-        count[line, SIZE] -= 1
+    rings, pool = arrays.rings, arrays.got
+    # Events are got in order of time, so the expired ones are the oldest.
+    while rings[ring, SIZE] > 0 and pool.us[ring_cell(arrays, pool.slabs, ring, 0)] <= oldest:
+        capacity = pool.slabs.capacity[rings[ring, RING_CLASS]]
+        rings[ring, FRONT] += 1
+        if rings[ring, FRONT] == capacity:
+            rings[ring, FRONT] = 0
+        rings[ring, SIZE] -= 1

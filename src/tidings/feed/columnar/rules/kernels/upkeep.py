@@ -1,74 +1,54 @@
-"""Upkeep of rules: compaction of their pools, and what they still refer to."""
+"""Upkeep of rules: rows that are reset, and what rules still refer to."""
 
-from tidings.compiled.array_types import AnyArray, Int32s, Int64s
+from tidings.compiled.array_types import Int32s
 from tidings.compiled.jit import kernel
 from tidings.feed.columnar.kernels.compaction import copy_set
 from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.kernels.slabs import release_slab
-from tidings.feed.columnar.rules.kernels.held_list import empty_list
+from tidings.feed.columnar.rules.kernels.held_list import empty_list, list_cell
 from tidings.feed.columnar.rules.kernels.layout import (
     DIFFERENT,
-    END,
     EVENT,
     HANDLE,
     HELD,
-    RING,
     RING_CLASS,
     SIZE,
-    SLAB,
-    SLAB_CLASS,
     RuleArrays,
 )
 from tidings.feed.columnar.rules.kernels.rings import ring_cell
 
 
 @kernel
-def move_cells(column: AnyArray, source: Int64s, target: Int64s, length: Int64s) -> None:
-    """Move slabs of a pool down, in the order in which they lie: none is overwritten before."""
-    for nth in range(len(source)):
-        for i in range(length[nth]):
-            column[target[nth] + i] = column[source[nth] + i]
-
-
-@kernel
 def release_rules(arrays: RuleArrays, row: int) -> None:
-    """Forget everything about a row, and release its slabs."""
-    span, count, places = arrays.span, arrays.counts, len(arrays.codes.kind)
-    for place in range(places):
-        line = row * places + place
+    """Forget everything about a row; its rings are reclaimed by the next compaction."""
+    # As a row that was just added: no period has begun, and none of the slabs is left.
+    places, ringed = len(arrays.codes.kind), arrays.chain.ringed
+    for line in range(row * places, (row + 1) * places):
         empty_list(arrays, line)
-        start, size_class = span[line, RING], count[line, RING_CLASS]
-        if arrays.codes.kind[place] == DIFFERENT:
-            release_slab(arrays.got.slabs, arrays.got.slot, start, size_class)
-        else:
-            release_slab(arrays.ranks.slabs, arrays.ranks.rank, start, size_class)
-        # As a row that was just added: no period has begun, and none of the slabs is left.
-        count[line, :] = 0
-        span[line, :] = 0
-        count[line, SLAB_CLASS] = count[line, RING_CLASS] = -1
-        span[line, 0] = span[line, END] = -FAR
+        arrays.end[line] = -FAR
+    for ring in range(row * ringed, (row + 1) * ringed):
+        arrays.rings[ring, :] = 0
+        arrays.rings[ring, RING_CLASS] = -1
     arrays.sent[row], arrays.deadline[row], arrays.paused[row] = 0, FAR, 0
 
 
 @kernel
 def mark_events(arrays: RuleArrays, alive: Int32s) -> None:
     """Mark the event slots that rules still refer to."""
-    places = len(arrays.codes.kind)
-    for line in range(len(arrays.counts)):
-        start = arrays.span[line, SLAB]
-        for cell in range(start, start + arrays.counts[line, HELD]):
-            alive[arrays.held.cell[cell, EVENT]] = 1
-        if arrays.codes.kind[line % places] == DIFFERENT:
-            for nth in range(arrays.counts[line, SIZE]):
-                alive[arrays.got.slot[ring_cell(arrays, arrays.got.slabs, line, nth)]] = 1
+    for line in range(len(arrays.lists)):
+        for position in range(arrays.lists[line, HELD]):
+            alive[arrays.held.cell[list_cell(arrays, line, position), EVENT]] = 1
+    for ring in range(len(arrays.rings)):
+        if arrays.codes.kind[ring % arrays.chain.ringed] == DIFFERENT:
+            for nth in range(arrays.rings[ring, SIZE]):
+                alive[arrays.got.slot[ring_cell(arrays, arrays.got.slabs, ring, nth)]] = 1
 
 
 @kernel
 def copy_held_sets(arrays: RuleArrays, old: Int32s, new: Int32s, used: int) -> int:
     """Copy the sets of matched subscriptions of held events; return how much is used."""
-    for line in range(len(arrays.counts)):
-        start = arrays.span[line, SLAB]
-        for cell in range(start, start + arrays.counts[line, HELD]):
+    for line in range(len(arrays.lists)):
+        for position in range(arrays.lists[line, HELD]):
+            cell = list_cell(arrays, line, position)
             handle = arrays.held.cell[cell, HANDLE]
             if handle < -1:  # a set; others are a single subscription, or none
                 arrays.held.cell[cell, HANDLE] = ~used
