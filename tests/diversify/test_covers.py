@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from tests.diversify.cover import ALPHAS, Gain, cover, cut, fitting_cover, near
 from tests.diversify.small import DISTANCES, Between, candidate, ids, names, overlap, windows
 
+from tidings.diversify import covers
 from tidings.diversify.covers import Disc, MaxDivRel
+from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Distance
 
 
@@ -24,6 +27,14 @@ def relevance_over_crowd(
     """r(p)² / sum of r(q) d(p, q); infinite where that is empty or 0."""
     around = sum((Fraction(q.rank) * exact(member.event, q.event) for q in white), Fraction(0))
     return Fraction(member.rank) ** 2 / around if around else math.inf
+
+
+@pytest.fixture(params=["matrix", "lists", "levels"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose from a matrix as few candidates are, or from rows as if they shared few values."""
+    if request.param != "matrix":
+        monkeypatch.setattr(covers, "LEAST", 0)
+        monkeypatch.setattr(covers, "SHARED", math.inf if request.param == "lists" else -1)
 
 
 PARTS = pytest.mark.parametrize(
@@ -56,6 +67,26 @@ def test_without_an_alpha_the_largest_that_yields_k_is_used(
     k = min(k, len(window))
     chosen = part(distance=distance).choose(window, k)
     assert ids(window, chosen) == names(cut(fitting_cover(window, k, exact, gain), k))
+
+
+@pytest.mark.parametrize("part", [Disc, MaxDivRel])
+@pytest.mark.parametrize("alpha", [None, 0.3, 0.7])
+@pytest.mark.parametrize("ranks", [(0.0, 1.0), (0.0, 5e-324), (1e249, 1e250)])
+def test_many_candidates_are_the_plain_choice(
+    part: Any, alpha: float | None, ranks: tuple[float, float]
+) -> None:
+    """More than fit into a word of counts, with missing attributes and none, and many ties."""
+    chance = Random(7)
+    rows = [
+        {name: chance.randrange(2) for name in "abcdef" if chance.random() < 0.8} for _ in range(30)
+    ]
+    window = [
+        candidate(f"e{number}", chance.choice([*ranks, sum(ranks) / 2]), number % 7, **row)
+        for number, row in enumerate(rows)
+    ]
+    for k in (1, 4, 20):
+        chosen = part(alpha=alpha).choose(window, k)
+        assert chosen == PLAIN[part.name](part(alpha=alpha), window, k)
 
 
 @pytest.mark.parametrize("part", [Disc, MaxDivRel])

@@ -6,20 +6,47 @@ of a chosen one).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import DistanceMatrix, as_submatrix, distances
+from tidings.diversify.distance_matrix import (
+    DistanceMatrix,
+    as_submatrix,
+    distances,
+    inverted_lists,
+)
+from tidings.diversify.event_tokens import HashRows, has_kernel, hash_events
 from tidings.diversify.kernels.cover import Relevance
 from tidings.diversify.kernels.dense_cover import cover_within, fitting_dense_cover
+from tidings.diversify.kernels.level_cover import level_cover
+from tidings.diversify.kernels.sparse_cover import (
+    MOST_KEYS,
+    count_shared_pairs,
+    near_cover_within,
+)
 from tidings.diversify.memory_limits import check_dense
 from tidings.diversify.protocol import Candidate, TieOrder
-from tidings.diversify.tie_order import by_rank, order_of, rank_places, ranks_and_keys
+from tidings.diversify.tie_order import (
+    by_rank,
+    newest_first,
+    order_of,
+    rank_places,
+    ranks_and_keys,
+)
 from tidings.model import validate
 from tidings.model.values import rounded
+
+LEAST: Final = 64
+"""Fewer candidates are chosen from a matrix, which takes as long."""
+SHARED: Final = 1.0
+"""Lists pay while rows meet less often in them than this share of a matrix has cells."""
+
+SMALLEST: Final = 1e-290
+"""A smaller rank may vanish when it is multiplied by a distance, but not in a sum of ranks."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +70,33 @@ class CoverDiversifier:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         """Return the places of the chosen; O(n²) distances."""
         check_dense(self.name, len(candidates))
-        events = [candidate.event for candidate in candidates]
-        chosen: list[int] = self.pick(
-            *ranks_and_keys(candidates), order_of(events), distances(events, self.distance), k
-        ).tolist()
-        return chosen
+        events = [*map(attrgetter("event"), candidates)]
+        ranks, keys = ranks_and_keys(candidates)
+        if len(events) >= max(k, LEAST) and has_kernel(self.distance):
+            rows = hash_events(events, self.distance)
+            places = rank_places(keys, newest_first(events))
+            relevance = Relevance(ranks, places, self.gains_relevance)
+            chosen = np.empty(len(ranks), np.int64)
+            size = self._cover_rows(rows, relevance, k, chosen)
+            if size >= 0:
+                return most_relevant(chosen[:size], places, k).tolist()  # type: ignore[no-any-return]
+        matrix = distances(events, self.distance)
+        return self.pick(ranks, keys, order_of(events), matrix, k).tolist()  # type: ignore[no-any-return]
+
+    def _cover_rows(self, rows: HashRows, relevance: Relevance, k: int, chosen: Int64s) -> int:
+        """Choose without distances; return how many, or -1 if a matrix of distances is due."""
+        sizes = np.diff(rows.starts)
+        if len(rows.weights) or sizes.max() > MOST_KEYS:
+            return -1
+        alpha = -1.0 if self.alpha is None else rounded(self.alpha)
+        lists: tuple[AnyArray, ...] = (*inverted_lists(rows),)
+        # Events without attributes share none, and yet they are near one another.
+        if 0.0 <= alpha < 1.0 and sizes.all():
+            pairs = count_shared_pairs(lists)
+            if pairs <= SHARED * len(sizes) ** 2:
+                return near_cover_within(lists, relevance, alpha, chosen)
+        small = relevance.by_rank and ((ranks := relevance.ranks) > 0.0) & (ranks < SMALLEST)
+        return -1 if np.any(small) else level_cover(lists, relevance, alpha, k, chosen)
 
     def pick(
         self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int

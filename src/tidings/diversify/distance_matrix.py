@@ -28,7 +28,13 @@ from tidings.model.records import Event
 
 _NONE: Final = np.empty(0, np.int64)
 _NO_LISTS: Final = InvertedLists(
-    _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, np.empty((0, 0), np.int64)
+    starts=_NONE,
+    numbers=np.empty(0, np.int32),
+    heads=_NONE,
+    positions=np.empty(0, np.int32),
+    rows=np.empty(0, np.uint32),
+    sizes=_NONE,
+    masks=np.empty((0, 0), np.int64),
 )
 _NO_MATRIX: Final = np.empty((0, 0))
 
@@ -63,7 +69,7 @@ def from_events(events: Sequence[Event], distance: Distance) -> DistanceSource:
     if len(rows.weights):
         check_dense("a distance with weights", len(events))
         return from_matrix(_weighted_matrix(rows))
-    return DistanceSource(_NO_MATRIX, _NONE, _inverted_lists(rows))
+    return DistanceSource(_NO_MATRIX, _NONE, inverted_lists(rows))
 
 
 def distances(events: Sequence[Event], distance: Distance) -> Float64s:
@@ -79,7 +85,7 @@ def matrix_of(rows: HashRows) -> Float64s:
         return _weighted_matrix(rows)
     count = len(rows.starts) - 1
     matrix = np.empty((count, count))
-    listed_matrix(tuple(_inverted_lists(rows)), matrix)
+    listed_matrix((*inverted_lists(rows),), matrix)
     return matrix
 
 
@@ -101,15 +107,16 @@ def _weighted_matrix(rows: HashRows) -> Float64s:
     return matrix
 
 
-def _inverted_lists(rows: HashRows) -> InvertedLists:
+def inverted_lists(rows: HashRows) -> InvertedLists:
     """Build the lists of rows that hold each mark, and the keys of each row as bits."""
     starts, keys, marks, _ = rows
-    numbers = np.empty(len(marks), np.int64)
-    begins, positions, ends, holders = (np.empty(len(marks), np.int64) for _ in range(4))
-    count = number_hashes(marks, numbers)
-    list_rows(starts, numbers, count, (begins, positions, ends, holders))
-    words = 0 if keys is marks else (number_hashes(keys, numbers) + 63) // 64
+    numbers, positions = (np.empty(len(marks), np.int32) for _ in range(2))
+    holders = np.empty(len(marks), np.uint32)
+    heads = np.empty(number_hashes(marks, numbers) + 1, np.int64)
+    list_rows(starts, numbers, heads, positions, holders)
+    key_numbers = np.empty(0 if keys is marks else len(keys), np.int32)
+    words = 0 if keys is marks else (number_hashes(keys, key_numbers) + 63) // 64
     masks = np.zeros((len(starts) - 1, words), np.int64)
     if words:
-        mask_rows(starts, numbers, masks)
-    return InvertedLists(starts, begins, positions, ends, holders, np.diff(starts), masks)
+        mask_rows(starts, key_numbers, masks)
+    return InvertedLists(starts, numbers, heads, positions, holders, np.diff(starts), masks)

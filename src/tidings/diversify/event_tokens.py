@@ -12,6 +12,7 @@ pair with a probability of about 3e-8.
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ def hash_events(events: Sequence[Event], distance: Distance) -> HashRows:
         return HashRows(starts, keys, keys, np.empty(0))
     chunks = _cached_hashes(events, "_marks")
     pairs = np.frombuffer(b"".join(chunks), np.uint64).reshape(-1, 2)
-    starts = offsets([len(chunk) // 16 for chunk in chunks])
+    starts = offsets([*map(len, chunks)]) // 16
     weight_of = getattr(distance, "weights", {})
     weights = (
         [weight_of.get(name, 1.0) for event in events for name in event.attributes]
@@ -74,15 +75,19 @@ def token_rows(events: Sequence[Event]) -> tuple[Int64s, UInt64s]:
     """Return where the tokens of each event start, and the hashes of all tokens."""
     chunks = _cached_hashes(events, "_values")
     joined = bytearray().join(chunks)  # writable, as the signatures of the kernels require
-    return offsets([len(chunk) // 8 for chunk in chunks]), np.frombuffer(joined, np.uint64)
+    return offsets([*map(len, chunks)]) // 8, np.frombuffer(joined, np.uint64)
 
 
 def _cached_hashes(events: Sequence[Event], name: str) -> list[bytes]:
     """Return hashes that are cached on the events, as a cached property is."""
-    missing = [event for event in events if "_marks" not in vars(event)]
-    for start in range(0, len(missing), _TOGETHER):
-        _hash_together(missing[start : start + _TOGETHER])
-    return [vars(event)[name] for event in events]
+    cached = attrgetter(name)
+    try:
+        return [*map(cached, events)]
+    except AttributeError:  # as of new events; asking each of them first would take longer
+        missing = [event for event in events if "_marks" not in vars(event)]
+        for start in range(0, len(missing), _TOGETHER):
+            _hash_together(missing[start : start + _TOGETHER])
+        return [*map(cached, events)]
 
 
 def _hash_together(events: Sequence[Event]) -> None:

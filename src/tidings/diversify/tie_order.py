@@ -1,6 +1,7 @@
 """Orders of candidates as arrays: by ties and by rank."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,9 +13,21 @@ from tidings.model.records import Event
 def order_of(events: Sequence[Event]) -> TieOrder:
     """Return the order of ties between events; O(n log n)."""
     ids = [event.id for event in events]
-    times = np.array([event.published_us for event in events], np.int64)
+    times = _times(events)
     names = inverse(np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64))
     return TieOrder(inverse(np.lexsort((names, -times))), times, names)
+
+
+def newest_first(events: Sequence[Event]) -> Int64s:
+    """Return `newest` of `order_of`, without sorting ids where times ascend, as in a window."""
+    times = _times(events)
+    if (times[1:] > times[:-1]).all():
+        return np.arange(len(times) - 1, -1, -1)
+    return order_of(events).newest
+
+
+def _times(events: Sequence[Event]) -> Int64s:
+    return np.array([*map(attrgetter("published_us"), events)], np.int64)
 
 
 def inverse(permutation: Int64s) -> Int64s:
@@ -36,5 +49,5 @@ def rank_places(keys: Float64s, newest: Int64s) -> Int64s:
 
 def ranks_and_keys(candidates: Sequence[Candidate]) -> tuple[Float64s, Float64s]:
     """Return the ranks and the keys of candidates as arrays."""
-    ranks = np.array([candidate.rank for candidate in candidates], np.float64)
-    return ranks, np.array([candidate.key for candidate in candidates], np.float64)
+    ranks = np.array([*map(attrgetter("rank"), candidates)], np.float64)
+    return ranks, np.array([*map(attrgetter("key"), candidates)], np.float64)

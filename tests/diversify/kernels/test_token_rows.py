@@ -39,7 +39,7 @@ def test_rows_are_sorted_with_their_marks_and_weights(
 
 @given(st.lists(HASH))
 def test_hashes_are_numbered_in_order_of_first_occurrence(hashes: list[int]) -> None:
-    numbers = np.empty(len(hashes), np.int64)
+    numbers = np.empty(len(hashes), np.int32)
     count = number_hashes(np.array(hashes, np.uint64), numbers)
     first = {element: number for number, element in enumerate(dict.fromkeys(hashes))}
     assert count == len(first)
@@ -49,17 +49,18 @@ def test_hashes_are_numbered_in_order_of_first_occurrence(hashes: list[int]) -> 
 @given(ROWS)
 def test_inverted_lists_hold_the_rows_of_each_mark(rows: list[dict[int, int]]) -> None:
     starts, _, marks, _ = arrays(rows)
-    numbers = np.empty(len(marks), np.int64)
-    begins, positions, ends, holding = (np.empty(len(marks), np.int64) for _ in range(4))
-    count = number_hashes(marks, numbers)
-    list_rows(starts, numbers, count, (begins, positions, ends, holding))
+    numbers, positions = (np.empty(len(marks), np.int32) for _ in range(2))
+    holding = np.empty(len(marks), np.uint32)
+    heads = np.empty(number_hashes(marks, numbers) + 1, np.int64)
+    list_rows(starts, numbers, heads, positions, holding)
     holders = defaultdict(list)
     for i, row in enumerate(rows):
         for key in row:
             holders[3 * key + row[key]].append(i)
     for i in range(len(rows)):
         for element in range(starts[i], starts[i + 1]):
-            assert holding[begins[element] : ends[element]].tolist() == holders[int(marks[element])]
+            first, end = heads[numbers[element]], heads[numbers[element] + 1]
+            assert holding[first:end].tolist() == holders[int(marks[element])]
             assert holding[positions[element]] == i
 
 
@@ -67,7 +68,7 @@ def test_inverted_lists_hold_the_rows_of_each_mark(rows: list[dict[int, int]]) -
 def test_masks_have_a_bit_for_each_key(rows: list[set[int]]) -> None:
     starts = offsets([len(row) for row in rows])
     masks = np.zeros((len(rows), 3), np.int64)
-    mask_rows(starts, np.array([key for row in rows for key in row], np.int64), masks)
+    mask_rows(starts, np.array([key for row in rows for key in row], np.int32), masks)
     for row, words in zip(rows, masks.tolist(), strict=True):
         bits = sum((word % 2**64) << (64 * place) for place, word in enumerate(words))
         assert {place for place in range(192) if bits >> place & 1} == row

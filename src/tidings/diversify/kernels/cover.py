@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
@@ -56,6 +56,14 @@ class NeighbourSums(NamedTuple):
 
     current: Float64s
     summed: Float64s
+
+
+class Gains(NamedTuple):
+    """The gain of each candidate by its sum, and whether that has changed since."""
+
+    values: Float64s
+    stale: Bools
+    sums: Float64s
 
 
 @inner
@@ -106,7 +114,7 @@ def best_white(
     relevance: Relevance,
     members: Int64s,
     white: Int64s,
-    sums: Float64s,
+    gains: Gains,
     parts: Float64s,
 ) -> int:
     """Return the white member of largest gain; of ties the one of higher rank.
@@ -116,15 +124,19 @@ def best_white(
     # First pass: the largest gain by inexact sums. Only gains close to it are computed exactly.
     most = -1.0
     for member in members:
-        most = max(most, gain_of(relevance, member, sums[member]))
+        if gains.stale[member]:
+            gains.values[member] = gain_of(relevance, member, gains.sums[member])
+            gains.stale[member] = False
+        most = max(most, gains.values[member])
     # Sums err by a share of themselves, rounding by a constant: both are allowed for.
     limit = most - most * CLOSE - TINY if most < np.inf else most
     best, best_gain = -1, -1.0
     for member in members:
-        if gain_of(relevance, member, sums[member]) < limit:
+        if gains.values[member] < limit:
             continue
-        around = sums[member]
-        if relevance.by_rank:  # counts are exact as they are
+        around = gains.sums[member]
+        # Counts are exact as they are, and so is a sum of 0: it is one of nothing else.
+        if relevance.by_rank and around != 0.0:
             around = sum_exactly(near, relevance, white, member, parts)
         gain = rounded(gain_of(relevance, member, around))
         first = best < 0 or relevance.places[member] < relevance.places[best]
@@ -148,13 +160,19 @@ def remove_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
 
 @inner
 def subtract_from_neighbours(
-    near: Neighbourhoods, relevance: Relevance, white: Int64s, sums: NeighbourSums, gone: int
+    near: Neighbourhoods,
+    relevance: Relevance,
+    white: Int64s,
+    sums: NeighbourSums,
+    stale: Bools,
+    gone: int,
 ) -> None:
     """Subtract a member that has left the white ones from the sums of its neighbours."""
     first = near.starts[gone]
     for position in range(first, first + near.counts[gone]):
         other = near.ids[position]
         if white[other] >= 0:
+            stale[other] = True
             sums.current[other] -= (
                 relevance.ranks[gone] * near.distances[position] if relevance.by_rank else 1.0
             )
@@ -184,10 +202,11 @@ def cover(near: Neighbourhoods, relevance: Relevance, candidates: Int64s, chosen
     for member in members:
         sums.current[member] = sum_quickly(near, relevance, white, member)
         sums.summed[member] = sums.current[member]
+    gains = Gains(np.zeros(len(white)), np.ones(len(white), np.bool_), sums.current)
     parts, gone = np.empty(PARTS), np.empty(len(members), np.int64)
     left, size = len(members), 0
     while left > 0:
-        best = best_white(near, relevance, members[:left], white, sums.current, parts)
+        best = best_white(near, relevance, members[:left], white, gains, parts)
         chosen[size] = gone[0] = best
         size += 1
         # All leave before any sum changes, so that no sum of a leaving member is updated.
@@ -197,7 +216,7 @@ def cover(near: Neighbourhoods, relevance: Relevance, candidates: Int64s, chosen
                 gone[leaving] = near.ids[position]
                 left, leaving = remove_white(members, white, left, gone[leaving]), leaving + 1
         for member in gone[:leaving]:
-            subtract_from_neighbours(near, relevance, white, sums, member)
+            subtract_from_neighbours(near, relevance, white, sums, gains.stale, member)
         # Only after all subtractions: a fresh sum must not have one of them applied again.
         for member in gone[:leaving]:
             restore_precision(near, relevance, white, sums, member)

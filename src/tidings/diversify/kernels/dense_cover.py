@@ -4,16 +4,17 @@
 
 No list of neighbours is written or sorted: a row of the matrix is read where a list would be, many
 numbers at once. The largest distance within reach comes with the same pass, so that the next
-smaller alpha is known when a cover turns out too small.
+smaller alpha is known when a cover turns out too small. The loops after that also read cells that
+are the numbers of levels, with a table of what they share; see `level_cover`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
-from tidings.compiled.jit import inner, kernel
+from tidings.compiled.jit import inlined, inner, kernel, nested
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.cover import (
     CLOSE,
@@ -31,6 +32,18 @@ class Whites(NamedTuple):
 
     members: Int64s
     position: Int64s
+
+
+class NearCells(NamedTuple):
+    """Distances or levels of all pairs, and up to which cell pairs are near.
+
+    Where the cells are levels, `shares` has their distances, or 1 where neighbours are counted, and
+    0 beyond reach; else it is None.
+    """
+
+    cells: AnyArray
+    shares: Float64s | None
+    reach: float
 
 
 @inner
@@ -76,11 +89,21 @@ def keep_farthest(row: Float64s, reach: float, first: int, stop: int, farthest: 
         farthest[other] = max(farthest[other], within)
 
 
+@inlined
+def share(shares: Float64s | None, cell: Any, reach: float, by_rank: bool) -> Any:
+    """Return the distance in a cell, or 1 where neighbours are counted; 0 beyond reach.
+
+    Without a branch, which could not be predicted.
+    """
+    if shares is None:
+        return (cell if by_rank else 1.0) if cell <= reach else 0.0
+    return shares[cell]
+
+
 @inner
 def sum_white(
-    matrix: Float64s,
+    near: NearCells,
     relevance: Relevance,
-    reach: float,
     members: Int64s,
     member: int,
     parts: Float64s,
@@ -88,16 +111,17 @@ def sum_white(
     """Return the sum of r(q) d(p, q) over the white neighbours of a member, without error."""
     size = 0
     for other in members:
-        if other != member and matrix[member, other] <= reach:
-            size = sum_add(parts, size, relevance.ranks[other] * matrix[member, other])
+        cell = near.cells[member, other]
+        if other != member and cell <= near.reach:
+            distance = share(near.shares, cell, near.reach, relevance.by_rank)
+            size = sum_add(parts, size, relevance.ranks[other] * distance)
     return sum_total(parts, size)
 
 
 @inner
 def best_of_whites(
-    matrix: Float64s,
+    near: NearCells,
     relevance: Relevance,
-    reach: float,
     members: Int64s,
     sums: Float64s,
     parts: Float64s,
@@ -112,8 +136,9 @@ def best_of_whites(
         if gain_of(relevance, member, sums[member]) < limit:
             continue
         around = sums[member]
-        if relevance.by_rank:  # counts are exact as they are
-            around = sum_white(matrix, relevance, reach, members, member, parts)
+        # Counts are exact as they are, and so is a sum of 0: it is one of nothing else.
+        if relevance.by_rank and around != 0.0:
+            around = sum_white(near, relevance, members, member, parts)
         gain = rounded(gain_of(relevance, member, around))
         first = best < 0 or relevance.places[member] < relevance.places[best]
         if gain > best_gain or (gain == best_gain and first):
@@ -122,34 +147,46 @@ def best_of_whites(
 
 
 @inner
-def subtract(
-    matrix: Float64s,
+def sum_again(
+    near: NearCells,
     relevance: Relevance,
-    reach: float,
+    members: Int64s,
+    member: int,
+) -> float:
+    """Return the sum over the white neighbours of a member, or how many there are."""
+    total = 0.0
+    for other in members:
+        part = share(near.shares, near.cells[member, other], near.reach, relevance.by_rank)
+        weight = relevance.ranks[other] if relevance.by_rank else 1.0
+        total += weight * part if other != member else 0.0
+    return total
+
+
+@inner
+def subtract(
+    near: NearCells,
+    relevance: Relevance,
     members: Int64s,
     gone: Int64s,
     sums: NeighbourSums,
 ) -> None:
     """Subtract what has left from the sums of the white ones; sum again what has lost digits."""
     current, summed = sums
-    for left in gone:
-        weight = relevance.ranks[left] if relevance.by_rank else -1.0
+    fewer = len(members) < len(gone)  # then there is less to sum than to subtract
+    for left in gone[: 0 if fewer else len(gone)]:
+        weight, row = relevance.ranks[left] if relevance.by_rank else 1.0, near.cells[left]
         for member in members:
-            distance = matrix[left, member]
-            if distance <= reach:
-                current[member] -= weight * distance if relevance.by_rank else 1.0
+            part = share(near.shares, row[member], near.reach, relevance.by_rank)
+            current[member] -= weight * part
     for member in members:
-        if relevance.by_rank and current[member] < summed[member] * LOST:
-            total = 0.0
-            for other in members:
-                if other != member and matrix[member, other] <= reach:
-                    total += relevance.ranks[other] * matrix[member, other]
+        if fewer or (relevance.by_rank and current[member] < summed[member] * LOST):
+            total = sum_again(near, relevance, members, member)
             current[member] = summed[member] = total
 
 
 @inner
 def remove_neighbours(
-    row: Float64s, reach: float, whites: Whites, left: int, gone: Int64s
+    row: AnyArray, reach: float, whites: Whites, left: int, gone: Int64s
 ) -> tuple[int, int]:
     """Remove the white neighbours of the last chosen; return how many are left, and have gone."""
     leaving, position = 1, 0
@@ -164,6 +201,34 @@ def remove_neighbours(
     return left, leaving
 
 
+@nested
+def cover_by_sums(
+    near: NearCells,
+    relevance: Relevance,
+    current: Float64s,
+    chosen: Int64s,
+) -> int:
+    """Choose among all candidates until none is white, and return how many were chosen.
+
+    `current` has for each the sum over its neighbours, all of which are white; it is written to.
+    """
+    count = len(near.cells)
+    whites = Whites(np.arange(count), np.arange(count))
+    sums = NeighbourSums(current, current.copy())
+    parts, gone = np.empty(PARTS), np.empty(count, np.int64)
+    left, size = count, 0
+    while left > 0:
+        members = whites.members[:left]
+        best = best_of_whites(near, relevance, members, current, parts)
+        chosen[size] = gone[0] = best
+        size += 1
+        left = remove_white(whites.members, whites.position, left, best)
+        left, leaving = remove_neighbours(near.cells[best], near.reach, whites, left, gone)
+        members = whites.members[:left]
+        subtract(near, relevance, members, gone[:leaving], sums)
+    return size
+
+
 @kernel
 def dense_cover(
     matrix: Float64s, relevance: Relevance, reach: float, chosen: Int64s
@@ -173,25 +238,13 @@ def dense_cover(
     Return how many were chosen, and the largest distance within reach, -1 if there is none.
     """
     count = len(matrix)
-    whites = Whites(np.arange(count), np.arange(count))
-    sums = NeighbourSums(np.zeros(count), np.zeros(count))
-    farthest = np.full(count, -1.0)
+    current, farthest = np.zeros(count), np.full(count, -1.0)
     for member in range(count):
         weight = relevance.ranks[member] if relevance.by_rank else -1.0
         for first, stop in ((0, member), (member + 1, count)):
-            add_row(matrix[member], weight, reach, first, stop, sums.current)
+            add_row(matrix[member], weight, reach, first, stop, current)
             keep_farthest(matrix[member], reach, first, stop, farthest)
-    sums.summed[:] = sums.current
-    parts, gone = np.empty(PARTS), np.empty(count, np.int64)
-    left, size = count, 0
-    while left > 0:
-        members = whites.members[:left]
-        best = best_of_whites(matrix, relevance, reach, members, sums.current, parts)
-        chosen[size] = gone[0] = best
-        size += 1
-        left = remove_white(whites.members, whites.position, left, best)
-        left, leaving = remove_neighbours(matrix[best], reach, whites, left, gone)
-        subtract(matrix, relevance, reach, whites.members[:left], gone[:leaving], sums)
+    size = cover_by_sums(NearCells(matrix, None, reach), relevance, current, chosen)
     return size, farthest.max() if count else -1.0
 
 
@@ -207,9 +260,10 @@ def fitting_dense_cover(matrix: Float64s, relevance: Relevance, k: int, chosen: 
     """Choose with the largest alpha that yields k, or else with 0; return how many were chosen.
 
     Every alpha at which the cover can change is tried, since the size of a greedy cover need not
-    grow as alpha falls.
+    grow as alpha falls. The largest distance is not tried for a k above 1: it yields one.
     """
-    reach = np.inf
+    largest = rounded(matrix.max())
+    reach = reach_below(largest) if k > 1 and largest > 0.0 else np.inf
     while True:
         size, farthest = dense_cover(matrix, relevance, reach, chosen)
         level = rounded(farthest)

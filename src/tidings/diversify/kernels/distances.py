@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s, UInt64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int64s, UInt64s
 from tidings.compiled.bits import lowest_bit, ones, without_lowest
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.ints import int64
@@ -57,7 +57,7 @@ class DistanceSource(NamedTuple):
     lists: InvertedLists
 
 
-SourceArrays = tuple[Float64s, Int64s, tuple[Int64s, ...]]
+SourceArrays = tuple[Float64s, Int64s, tuple[AnyArray, ...]]
 
 
 def source_arrays(source: DistanceSource) -> SourceArrays:
@@ -190,14 +190,15 @@ def weighted_matrix(rows: SortedRows, out: Float64s) -> None:
 @inner
 def count_shared_marks(lists: InvertedLists, row: int, low: int, high: int, equal: Int64s) -> None:
     """Count the marks that each row from `low` to `high` has in common with `row`."""
-    starts, begins, positions = lists.starts, lists.begins, lists.positions
-    ends, rows = lists.ends, lists.rows
+    starts, numbers, heads = lists.starts, lists.numbers, lists.heads
+    positions, rows = lists.positions, lists.rows
     for other in range(low, high):
         equal[other] = 0
     for element in range(starts[row], starts[row + 1]):
         # Lists are ascending: rows after `row` itself stand behind its own position.
-        first = positions[element] + 1 if low > row else begins[element]
-        for position in range(first, ends[element]):
+        mark = numbers[element]
+        first = positions[element] + 1 if low > row else heads[mark]
+        for position in range(first, heads[mark + 1]):
             other = rows[position]
             if other >= high:
                 break
@@ -250,7 +251,7 @@ def fill_row(
 
 
 @kernel
-def listed_matrix(list_arrays: tuple[Int64s, ...], out: Float64s) -> None:
+def listed_matrix(list_arrays: tuple[AnyArray, ...], out: Float64s) -> None:
     """Write all distances; O(n²), plus the length of the list of every mark.
 
     Takes the fields of `InvertedLists` as a plain tuple; see `source_arrays`.

@@ -7,14 +7,14 @@ A row holds the hashes of one event. All rows lie one behind the other in flat a
     marks    m0 m1 m2 m0 m5       ...                     the mark of the key at the same position
 
 Inverted lists answer "which rows share a mark with row i" without comparing pairs of rows: the rows
-that hold the mark of element p are `rows[begins[p]:ends[p]]`, in ascending order.
+that hold mark m are `rows[heads[m]:heads[m + 1]]`, in ascending order.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s, UInt64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt32s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 
@@ -22,16 +22,17 @@ from tidings.compiled.jit import inner, kernel
 class InvertedLists(NamedTuple):
     """The rows that hold each mark, and the keys of each row as bits.
 
-    `positions[p]` is the position in `rows` of the row that element p belongs to: rows behind it
-    are found without a search. Row i has `sizes[i]` keys, which are the bits of `masks[i]`; `masks`
-    has no columns where keys are marks (Jaccard).
+    The mark of element p has the number `numbers[p]`, and `positions[p]` is the position in `rows`
+    of the row that p belongs to: rows behind it are found without a search. Row i has `sizes[i]`
+    keys, which are the bits of `masks[i]`; `masks` has no columns where keys are marks (Jaccard).
+    `rows` has no sign, so that kernels need not ask whether an index counts from the end.
     """
 
     starts: Int64s
-    begins: Int64s
-    positions: Int64s
-    ends: Int64s
-    rows: Int64s
+    numbers: Int32s
+    heads: Int64s
+    positions: Int32s
+    rows: UInt32s
     sizes: Int64s
     masks: Int64s
 
@@ -59,7 +60,7 @@ def sort_rows(starts: Int64s, keys: UInt64s, marks: UInt64s, weights: Float64s) 
 
 
 @inner
-def table_position(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
+def table_position(table: Int32s | Int64s, hashes: UInt64s, wanted: Any) -> int:
     """Return the position of a hash in an open-addressing table of indexes into `hashes`.
 
     Where the table lacks the hash, this is the free position that belongs to it. The hashes are
@@ -74,12 +75,12 @@ def table_position(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
 
 
 @kernel
-def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
+def number_hashes(hashes: UInt64s, numbers: Int32s) -> int:
     """Assign numbers to distinct hashes in order of first occurrence; return their count."""
     size = 16
     while size < 2 * len(hashes):  # at most half full, so that probes stay short
         size *= 2
-    table = np.full(size, -1, np.int64)
+    table = np.full(size, -1, np.int32)
     count = 0
     for element in range(len(hashes)):
         position = table_position(table, hashes, hashes[element])
@@ -94,17 +95,17 @@ def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
 
 @kernel
 def list_rows(
-    starts: Int64s, numbers: Int64s, count: int, lists: tuple[Int64s, Int64s, Int64s, Int64s]
+    starts: Int64s, numbers: Int32s, heads: Int64s, positions: Int32s, rows: UInt32s
 ) -> None:
-    """Fill `begins`, `positions`, `ends` and `rows` of `InvertedLists`, by numbers of marks.
+    """Write the fields of `InvertedLists`, by numbers of marks; `heads` has one more than those.
 
     A counting sort: rows are visited in ascending order, so that each list is ascending too.
     """
-    begins, positions, ends, rows = lists
-    sizes = np.zeros(count + 1, np.int64)
+    heads[:] = 0
     for element in range(len(numbers)):
-        sizes[numbers[element] + 1] += 1
-    heads = np.cumsum(sizes)
+        heads[numbers[element] + 1] += 1
+    for mark in range(1, len(heads)):
+        heads[mark] += heads[mark - 1]
     filled = heads[:-1].copy()
     for row in range(len(starts) - 1):
         for element in range(starts[row], starts[row + 1]):
@@ -112,12 +113,11 @@ def list_rows(
             rows[filled[mark]] = row
             positions[element] = filled[mark]
             filled[mark] += 1
-            begins[element], ends[element] = heads[mark], heads[mark + 1]
 
 
 @kernel
-def mask_rows(starts: Int64s, numbers: Int64s, masks: Int64s) -> None:
+def mask_rows(starts: Int64s, numbers: Int32s, masks: Int64s) -> None:
     """Set the bit of each key of each row, given the numbers of the keys."""
     for row in range(len(starts) - 1):
         for element in range(starts[row], starts[row + 1]):
-            masks[row, numbers[element] >> 6] |= np.int64(1) << (numbers[element] & 63)
+            masks[row, numbers[element] >> 6] |= np.int64(1) << np.int64(numbers[element] & 63)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NumericType, StructType
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
@@ -152,6 +152,9 @@ def _open_candidates(
         raise InvalidForm(f"by must be the name of a column or a list of names, not {shown(by)}")
     check_frame("candidates", candidates, (RANK, *groups))
     rows, read = readable(candidates, RANK, *groups)
+    kind = rows.schema[RANK].dataType
+    if not isinstance(kind, NumericType):
+        raise InvalidForm(f"column {RANK} holds {kind.simpleString()}; a rank is a number")
     return rows, CandidateReader(rows.schema, tuple(groups), read)
 
 
