@@ -5,30 +5,60 @@ python bench/target.py [--sizes 100000 1000000] [--quick]
 Subscriptions have 5 ranges on 20 attributes, each half as wide as the values are spread; top-20,
 200 events a call. `boxes` is the box index alone, numbers in and numbers out; `access` is the index
 over whole conditions, which the engine used for every event before it had boxes. `mixed` adds a
-condition on a string to one subscription in four. Times are processor time, the best of several
-rounds, in microseconds an event. Results go to bench/results/target.json and target.md.
+condition on a string to one subscription in four. `one attribute` has one range, and the top-K
+table instead of the box index; `d = 8` and so on have a range on each of so many attributes, for
+at most 5,000,000 ranges in all. `stage` is the function that Spark calls, Arrow in and Arrow out.
+Times are processor time, the best of several rounds, in microseconds an event. Results go to
+bench/results/target.json and target.md.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import pages
-from pages import machine, opening, publish, table
+import pyarrow as pa
+from pages import figure, machine, opening, publish, table
 from timing import OWN, least
 
-from tidings import Engine, Event, Subscription
-from tidings.index.boxes import box_index
+from tidings import Engine, Event, Exact, Subscription
+from tidings.formats.arrow import events_to_table
+from tidings.index import box_index, interval_index
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.conditions.predicate import Condition, predicate
+from tidings.rank.encoded_boxes import REPAID
 from tidings.rank.target_index import ASKED
+from tidings.spark.match_stage.matcher_source import FolderSource
+from tidings.spark.match_stage.results import TargetStage
+from tidings.spark.publications import ReadColumns
 
-K, ATTRIBUTES, RANGES, CALL, ROUNDS, MIXED = 20, 20, 5, 200, 5, 4
+K, CALL, ROUNDS, MIXED, MOST_RANGES, MOST_STAGED = 20, 200, 5, 4, 5_000_000, 100_000
 Row = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """What subscriptions ask for, and how they are scored."""
+
+    name: str
+    scorer: str
+    attributes: int = 20
+    ranges: int = 5
+
+
+CASES = (
+    Case("ranges", "exact"),
+    Case("mixed", "exact"),
+    Case("one attribute", "exact", 1, 1),
+    Case("ranges", "relaxed"),
+    *(Case(f"d = {count}", "relaxed", count, count) for count in (8, 32, 100)),
+)
 
 
 class Work(NamedTuple):
@@ -44,9 +74,9 @@ def main() -> None:
     wanted = arguments()
     result: Row = {"machine": machine()}
     result["rows"] = [
-        measured(size, scorer, mixed=mixed)
+        measured(min(size, MOST_RANGES // case.ranges), case)
         for size in wanted.sizes
-        for scorer, mixed in (("exact", False), ("exact", True), ("relaxed", False))
+        for case in CASES
     ]
     publish("target", result, page, wanted)
 
@@ -60,14 +90,15 @@ def arguments() -> argparse.Namespace:
     return wanted
 
 
-def work(size: int, seed: int = 7) -> Work:
+def work(size: int, case: Case, seed: int = 7) -> Work:
     chance = np.random.default_rng(seed)
-    low, high = np.full((size, ATTRIBUTES), -np.inf), np.full((size, ATTRIBUTES), np.inf)
-    chosen = np.argsort(chance.random((size, ATTRIBUTES)), axis=1)[:, :RANGES]
-    start = chance.random((size, RANGES)).round(6) * 0.5
+    shape = size, case.attributes
+    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    chosen = np.argsort(chance.random(shape), axis=1)[:, : case.ranges]
+    start = chance.random((size, case.ranges)).round(6) * 0.5
     owner = np.arange(size)[:, None]
     low[owner, chosen], high[owner, chosen] = start, start + 0.5
-    rows = chance.random((CALL, ATTRIBUTES))
+    rows = chance.random((CALL, case.attributes))
     return Work(low, high, chance.random(size).round(6), rows)
 
 
@@ -88,15 +119,16 @@ def subscriptions(boxes: Work, *, mixed: bool) -> list[Subscription]:
     return found
 
 
-def measured(size: int, scorer: str, *, mixed: bool) -> Row:
+def measured(size: int, case: Case) -> Row:
     """Time the engine before and after it has boxes, and the box index alone."""
-    boxes = work(size)
+    boxes, scorer = work(size, case), case.scorer
     engine = Engine(index="access", default_policy=None)
-    engine.add_many(subscriptions(boxes, mixed=mixed))
+    wishes = subscriptions(boxes, mixed=case.name == "mixed")
+    engine.add_many(wishes)
     stream = events(boxes.rows)
     targets = engine._stages.matcher.targets  # noqa: SLF001 - it is waited for
     assert targets is not None
-    row: Row = {"size": size, "scorer": scorer, "mixed": mixed}
+    row: Row = {"size": size, "scorer": scorer, "case": case.name}
     before, row["access_us"] = timed_call(lambda: targets.by_access(stream, K, scorer == "exact"))
     for _ in range(0, ASKED, CALL):
         engine.target_many(stream, K, scorer)
@@ -104,12 +136,40 @@ def measured(size: int, scorer: str, *, mixed: bool) -> Row:
     targets.settle()
     after, row["engine_us"] = timed_call(lambda: engine.target_many(stream, K, scorer))
     row["one_us"] = timed_call(lambda: [engine.target(one, K, scorer) for one in stream])[1]
-    worth = boxes.score if scorer == "exact" else np.where(boxes.low > -np.inf, 1.0, 0.0)
-    index = box_index("auto", boxes.low, boxes.high, worth)
-    _, row["boxes_us"] = timed_call(lambda: index.top_many(boxes.rows, K))
+    row["boxes_us"] = timed_call(alone(boxes, case))[1]
     row |= {"right": before == after, "about": str(targets.describe()[scorer != "exact"])}
+    row["access_ratio"] = row["access_us"] / row["engine_us"]
+    row["boxes_ratio"] = row["boxes_us"] / row["engine_us"]
+    if case == CASES[0] and size <= MOST_STAGED:
+        found, row["stage_us"] = staged(wishes, stream)
+        row["right"] &= found == after
     print(row, file=sys.stderr, flush=True)
     return row
+
+
+def alone(boxes: Work, case: Case) -> Callable[[], Any]:
+    """Return a call of the numeric index, which gets and returns arrays."""
+    if case.attributes == 1:
+        table = interval_index("topk-table", boxes.low[:, 0], boxes.high[:, 0], boxes.score)
+        return lambda: table.top_many(boxes.rows[:, 0], K)
+    worth = boxes.score if case.scorer == "exact" else np.where(boxes.low > -np.inf, 1.0, 0.0)
+    index = box_index("auto", boxes.low, boxes.high, worth)
+    return lambda: index.top_many(boxes.rows, K)
+
+
+def staged(wishes: Sequence[Subscription], stream: Sequence[Event]) -> tuple[Any, float]:
+    """Return the targets that the function of Spark finds, and its microseconds an event."""
+    (batch,) = events_to_table(stream).to_batches()
+    with TemporaryDirectory() as path:
+        folder = build_folder(Path(path), bundle_subscribers((), wishes))
+        stage = TargetStage(FolderSource(folder, 1), ReadColumns(), K, Exact())
+        for _ in range(0, len(wishes) // REPAID + ASKED, CALL):  # until there are boxes
+            rows = [*stage.batches([batch])]
+        seconds = least(lambda: [*stage.batches([batch])], ROUNDS, 20.0, OWN)
+        found: list[Any] = [[] for _ in stream]
+        for row in pa.Table.from_batches(rows).to_pylist():
+            found[int(row["event"][1:])].append((row["subscription"], row["score"]))
+        return found, seconds / CALL * 1e6
 
 
 def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -130,7 +190,7 @@ def events(rows: Any) -> list[Event]:
 
 
 HEAD = ("subscriptions", "scorer", "conditions", "access", "engine", "x access", "boxes", "x boxes")
-MORE = ("one by one", "right")
+MORE = ("one by one", "stage", "right")
 
 
 def page(result: Row) -> str:
@@ -147,13 +207,14 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         f"{row['size']:,}",
         row["scorer"],
-        "mixed" if row["mixed"] else "ranges",
+        row["case"],
         f"{access:,.1f}",
         f"{engine:,.1f}",
         f"{access / engine:.1f}",
         f"{boxes:,.1f}",
         f"{engine / boxes:.1f}",
         f"{row['one_us']:,.1f}",
+        figure(row, "stage_us", ",.1f"),
         "yes" if row["right"] else "NO",
     )
 

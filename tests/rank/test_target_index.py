@@ -61,7 +61,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_index, "LEAST", 1)
     monkeypatch.setattr(target_index, "ASKED", 1)
     times = iter(range(1, 10**9))
-    monkeypatch.setattr(target_index, "_least", lambda _: next(times))
+    monkeypatch.setattr(target_index, "least_seconds", lambda _: next(times))
 
 
 def matcher_of(some: list[Subscription], index: str) -> Matcher:
@@ -106,6 +106,33 @@ def test_the_best_are_those_of_a_scan(some, more, asked, k, scorer):
             fast.targets.settle()
 
 
+@settings(max_examples=30)
+@given(
+    bounds=st.lists(
+        st.tuples(numbers, st.integers(0, 2), st.sampled_from([0.0, 0.5, 2.0])), min_size=2
+    ),
+    gone=st.integers(0, 3),
+    asked=st.lists(st.dictionaries(st.sampled_from("ab"), numbers), min_size=1, max_size=5),
+    k=st.integers(1, 5),
+)
+def test_ranges_of_one_attribute_are_intervals(bounds, gone, asked, k):
+    some = [
+        Subscription(f"s{n:02d}", "u", f"a between {low} and {low + wide}", score=score)
+        for n, (low, wide, score) in enumerate(bounds)
+    ]
+    fast, scan = matcher_of(some, "access"), matcher_of(some, "scan")
+    assert fast.targets is not None
+    events = [Event("e", attributes, published_at=0) for attributes in asked]
+    for removed in [None, *range(min(gone, len(some) - 1))]:
+        for matcher in () if removed is None else (fast, scan):
+            matcher.remove(f"s{removed:02d}")
+        expected = [scan.top(event, k, Exact()) for event in events]
+        assert fast.top_many(events, k, Exact()) == expected
+        fast.targets.settle()
+        assert fast.top_many(events, k, Exact()) == expected
+    assert "intervals, since they are" in told(fast)
+
+
 def boxes_of(count: int) -> Matcher:
     some = [
         Subscription(f"s{n:03d}", "u", f"a >= {n % 7} and b <= {n % 5}", score=float(n % 3))
@@ -132,6 +159,13 @@ def test_boxes_are_used_and_described():
     assert answers(matcher) == first
 
 
+def test_kept_pairs_are_dropped_when_they_are_many(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(target_index, "MOST_KEPT", 2)
+    matcher = boxes_of(100)
+    first = answers(matcher)
+    assert [answers(matcher) for _ in range(3)] == [first] * 3
+
+
 def test_boxes_are_built_again_when_many_are_newer():
     matcher = boxes_of(40)
     answers(matcher)
@@ -144,7 +178,7 @@ def test_boxes_are_built_again_when_many_are_newer():
 
 def test_boxes_that_are_slower_are_not_used(monkeypatch: pytest.MonkeyPatch):
     times = iter(range(10**9, 0, -1))
-    monkeypatch.setattr(target_index, "_least", lambda _: next(times))
+    monkeypatch.setattr(target_index, "least_seconds", lambda _: next(times))
     matcher = boxes_of(40)
     assert answers(matcher) == answers(matcher)
     assert matcher.targets is not None

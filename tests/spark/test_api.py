@@ -17,6 +17,7 @@ from tidings.formats.arrow import events_to_table, matches_to_table, subscriptio
 from tidings.formats.files import write_events, write_subscriptions
 from tidings.index_files.publisher import Publisher
 from tidings.rank.matcher import Matcher
+from tidings.score.relaxed import Relaxed
 from tidings.store import open_store
 from tidings.testing import Workload, workload
 
@@ -148,6 +149,26 @@ def test_targets_equal_those_of_the_engine(
         for event in work.events[:20]
         for name, score in engine.target(event, 3, scorer)
     ]
+
+
+def test_a_plan_tells_parts_buckets_and_indexes(spark: SparkSession, work: Workload) -> None:
+    events = frame(spark, events_to_table(work.events))
+    plan = ts.describe(events, work.subscriptions, work.subscribers, parts=2, buckets=4)
+    assert (plan.buckets, plan.version, plan.follows, plan.streaming) == (4, 1, False, False)
+    sizes = [part.index.subscriptions + part.beside for part in plan.parts]
+    assert len(sizes) == 2
+    assert sum(sizes) == len(work.subscriptions)
+    assert "windows: 4 buckets in memory, as it is a batch." in str(plan)
+    assert "part 1: access: " in str(plan)
+    assert json.loads(json.dumps(plan.to_dict()))["parts"][0]["beside"] == plan.parts[0].beside
+
+
+def test_subscribers_that_hold_functions_are_planned_as_objects(spark: SparkSession) -> None:
+    events = frame(spark, events_to_table([Event("e", {"a": 1}, published_at=0)]))
+    policy = Policy(scorer=Relaxed(aggregate=max))
+    plan = ts.describe(events, [Subscription("s", "ada", "a = 1")], policy)
+    assert (plan.version, plan.parts[0].beside) == (None, 1)
+    assert "objects, since a policy holds a function of the user" in str(plan)
 
 
 def test_targets_use_preferences_of_subscribers(spark: SparkSession) -> None:

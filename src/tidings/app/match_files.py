@@ -19,7 +19,7 @@ from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import TRUSTED
 from tidings.model.records import Event, Subscription, publication_order
 from tidings.policy import Policy, Subscriber
-from tidings.rank.matcher import Matcher
+from tidings.rank.matcher import Matcher, MatchPlan
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 
@@ -76,11 +76,16 @@ class MatchQuery:
 
 
 def match_events(
-    inputs: Audit, events: Iterable[Event | BadRecord], query: MatchQuery, source: Path = _STDIN
+    inputs: Audit,
+    events: Iterable[Event | BadRecord],
+    query: MatchQuery,
+    source: Path = _STDIN,
+    describe: Callable[[MatchPlan], object] = lambda _: None,
 ) -> Iterator[Row]:
     """Yield the matches of each event; bad records of `source` are added to the problems.
 
-    The events become the sample with which the subscriptions can be compared.
+    The events become the sample with which the subscriptions can be compared. At the end
+    `describe` gets the structures that have answered.
     """
     matcher = Matcher(_subscribers(inputs, query.scorer), inputs.subscriptions)
     for event in _valid_events(inputs, events, source):
@@ -90,6 +95,7 @@ def match_events(
         else:
             scorer = query.scorer or Exact()
             yield from _target_rows(matcher, event, query.k or TARGETS, scorer)
+    describe(matcher.describe())
 
 
 def diagnose_matches(inputs: Audit, query: MatchQuery) -> Diagnosis:

@@ -12,22 +12,25 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import InvalidPolicy
 from tidings.index.access.description import AccessDescription
 from tidings.index.access.index import Access
+from tidings.index.access.kernels.records import NEVER
 from tidings.index.access.kernels.validate import CheckedParts
 from tidings.index.access.memtable import Memtable
 from tidings.index.access.query import FoundHits, Query, Scored, ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.vocabulary import Vocabulary
+from tidings.index.boxes.protocol import BoxAnswers
 from tidings.index_files.string_table import StringTable
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.model.records import Event
 from tidings.rank.bulk.protocol import IndexExtent, RankMethod
 from tidings.rank.bulk.ranker import rank_events, read_methods, write_methods
+from tidings.rank.encoded_boxes import NumberTargets
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
@@ -80,6 +83,7 @@ class MappedMatcher:
         table = cast(Any, _IdTable(cast(Any, range(len(ids))), ids))
         self._snapshot = Snapshot(vocabulary, table, segments, Memtable(), 0, 0)
         self._scratch = ScratchBuffers()
+        self._targets: dict[bool, NumberTargets] = {}  # by whether they are for `exact`
 
     def write(self, writer: Writer) -> None:
         """Write everything, including owners that were dropped in this process."""
@@ -127,8 +131,12 @@ class MappedMatcher:
         """Stop matching for some owners. O(their subscriptions)."""
         version = self._snapshot.version + 1
         for owner in owners:
+            ranks = self._owned.of(owner)
             for segment in self._snapshot.segments:
-                segment.bury(self._owned.of(owner), version)
+                alive = ranks[segment.tombstones[ranks] == NEVER]
+                for targets in self._targets.values():
+                    targets.drop(segment.numbers[alive])
+                segment.bury(ranks, version)
         self._snapshot = self._snapshot._replace(version=version)
 
     def match_many(self, events: Sequence[Event]) -> Matches:
@@ -139,6 +147,26 @@ class MappedMatcher:
         """Return the k best subscriptions of each event, by a scorer that the index supports."""
         query = self._query(events)
         return query.tops(k) if isinstance(scorer, Exact) else query.relaxed(k)
+
+    def best_numbers(self, events: Sequence[Event], k: int, scorer: Scorer) -> BoxAnswers | None:
+        """Return the same by number from boxes, or None while these are not worth building."""
+        if not self._snapshot.segments:
+            return None
+        exact, (segment,) = isinstance(scorer, Exact), self._snapshot.segments
+        if exact not in self._targets:
+            self._targets[exact] = NumberTargets(segment, self._snapshot.vocabulary, exact)
+        search, most = self._targets[exact].top_many, min(k, len(segment))
+        return search(events, most, lambda some: self.top_many(some, most, scorer))
+
+    def target_attributes(self, scorer: Scorer) -> list[str] | None:
+        """Return the attributes that boxes compare; None while there are no boxes."""
+        targets = self._targets.get(isinstance(scorer, Exact))
+        return None if targets is None else targets.attributes
+
+    def best_of_rows(self, rows: Float64s, k: int, scorer: Scorer) -> BoxAnswers | None:
+        """Return the k best by number for rows of these attributes, or None without boxes."""
+        targets = self._targets.get(isinstance(scorer, Exact))
+        return None if targets is None else targets.top_rows(rows, min(k, len(self.ids)))
 
     def matching_many(self, events: Sequence[Event]) -> FoundHits:
         """Return the conjunctions that events satisfy."""

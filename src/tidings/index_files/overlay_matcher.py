@@ -9,16 +9,18 @@ one side only and equals the rank that one matcher of all would give.
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.compiled.array_types import Bools, Int64s, UInt32s
+from tidings.compiled.array_types import Bools, Float64s, Int64s, UInt32s
 from tidings.errors import TidingsError
 from tidings.feed.policy_key import needs_attributes
+from tidings.index.access.description import AccessDescription
 from tidings.index.access.query import Scored, best_first
+from tidings.index.boxes.protocol import BoxAnswers
 from tidings.index_files.mapped_matcher import BaseIndex, build_base, ranked_by_index
 from tidings.index_files.string_table import OverlaidStrings
 from tidings.index_files.subscriber_bundle import SubscriberBundle
@@ -31,6 +33,14 @@ from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches, joined
 from tidings.score import Scorer
 from tidings.score.exact import Exact
+
+
+class TargetColumns(NamedTuple):
+    """How many subscriptions each event has, and the ids and scores of all, event by event."""
+
+    counts: Int64s
+    subscriptions: pa.LargeStringArray
+    scores: Float64s
 
 
 class OverlayMatcher:
@@ -111,6 +121,35 @@ class OverlayMatcher:
         pairs = zip(in_base, overlaid, strict=True)
         return [nsmallest(k, first + second, key=best_first) for first, second in pairs]
 
+    def top_columns(self, events: Sequence[Event], k: int, scorer: Scorer) -> TargetColumns:
+        """Return what `top_many` returns, event by event, as columns."""
+        if ranked_by_index(scorer) and not len(self._overlay.subscriptions):
+            answers = self._base.best_numbers(events, k, scorer)
+            if answers is not None:
+                return self._columns(answers)
+        tops = self.top_many(events, k, scorer)
+        return TargetColumns(
+            np.array([len(top) for top in tops], np.int64),
+            pa.array([id for top in tops for id, _ in top], pa.large_string()),
+            np.array([score for top in tops for _, score in top], np.float64),
+        )
+
+    def target_attributes(self, scorer: Scorer) -> list[str] | None:
+        """Return the attributes that `top_rows` needs; None if events are to be asked for."""
+        if not ranked_by_index(scorer) or len(self._overlay.subscriptions):
+            return None
+        return self._base.target_attributes(scorer)
+
+    def top_rows(self, rows: Float64s, k: int, scorer: Scorer) -> TargetColumns | None:
+        """Return what `top_columns` returns for events that are rows of these attributes."""
+        answers = self._base.best_of_rows(rows, k, scorer)
+        return None if answers is None else self._columns(answers)
+
+    def _columns(self, answers: BoxAnswers) -> TargetColumns:
+        present = np.arange(answers.ids.shape[1]) < answers.counts[:, None]
+        ids = self.ids.take(answers.ids[present])
+        return TargetColumns(answers.counts, ids, answers.scores[present])
+
     def _remove_from_overlay(self, name: str) -> None:
         if name in self._overlay.subscribers:
             self._overlay.unsubscribe(name)
@@ -131,6 +170,15 @@ class OverlayMatcher:
         self.attributes = self.flags(needs_attributes)
         self._numbers: dict[Any, Int64s] = {}
         self.hashes: UInt32s = np.concatenate([self._subscribers.hashes, hashes_of(names)])
+
+    @property
+    def beside(self) -> int:
+        """The number of subscriptions in the overlay."""
+        return len(self._overlay.subscriptions)
+
+    def describe(self) -> AccessDescription:
+        """Describe the index of the base; `print` it to read it."""
+        return self._base.describe()
 
     @property
     def size(self) -> int:

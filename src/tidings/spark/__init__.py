@@ -1,13 +1,15 @@
 """The same stages at scale: Spark moves the data, the objects of the core decide.
 
 `match`, `feed` and `target` take and return DataFrames, batch or streaming; `evaluate` measures the
-quality of deliveries, and `dead_letters` returns the rows that cannot be read as publications.
+quality of deliveries, `dead_letters` returns the rows that cannot be read as publications, and
+`describe` says how a feed would run.
 """
 
 from tidings.spark.analysis.diversify import diversify, diversify_approximately
 from tidings.spark.analysis.evaluate import evaluate
 from tidings.spark.api import dead_letters, feed, match, outcomes, target
 from tidings.spark.match_stage.event_watch import EventWatch
+from tidings.spark.plan import describe
 from tidings.spark.session import session
 from tidings.spark.sinks.parquet import parquet_sink
 from tidings.spark.sinks.store import store_sink
@@ -17,6 +19,7 @@ from tidings.spark.state_stage.rebucket import rebucket
 __all__ = [
     "EventWatch",
     "dead_letters",
+    "describe",
     "diversify",
     "diversify_approximately",
     "evaluate",

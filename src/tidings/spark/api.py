@@ -104,14 +104,7 @@ def outcomes(
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
     check_session(rows, settings.buckets)
     publications = publications.drop(LAST)
-    source = matcher_source(
-        publications,
-        subscriptions,
-        subscribers,
-        chosen.parts,
-        limits=chosen.limits,
-        default_policy=chosen.default_policy,
-    )
+    source = matcher_source(publications, subscriptions, subscribers, **chosen.of_matchers)
     check_sequences(publications, source)
     future_us = chosen.future_us if rows.isStreaming else None
     stage = MatchStage(

@@ -66,6 +66,12 @@ class Options:
         """How far ahead of the clock an event may be, or None for any time."""
         return None if self.future is None else parse_duration_us(self.future)
 
+    @property
+    def of_matchers(self) -> dict[str, Any]:
+        """The options of `matcher_source`."""
+        names = ("parts", "limits", "default_policy")
+        return {name: getattr(self, name) for name in names}
+
     def bucket_settings(self, *, streaming: bool) -> BucketSettings:
         """Return the settings of buckets; in a batch nothing is late, so nothing waits."""
         lateness_us, remember_us = map(parse_duration_us, (self.lateness, self.remember))

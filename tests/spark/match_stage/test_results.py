@@ -8,10 +8,14 @@ import pyarrow as pa
 import pytest
 from tests.spark.match_stage.test_stage import MEMBERS, SCAN, WORK, batches, to_parts
 
-from tidings.formats.arrow import MATCHES, matches_to_table, read_events
+from tidings import Subscription
+from tidings.formats.arrow import MATCHES, matches_to_table, read_events, read_valid_events
 from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event, PublicationTime
+from tidings.rank import encoded_boxes
+from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
@@ -25,7 +29,7 @@ from tidings.spark.match_stage.results import (
     match_batches,
     match_rows,
 )
-from tidings.spark.publications import ReadLines
+from tidings.spark.publications import ReadColumns, ReadLines
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +75,56 @@ def test_targets_are_rows(folders, scorer):
         if number
         for place, (name, score) in enumerate(SCAN.top(event, 3, scorer), start=1)
     ]
+
+
+NUMBERS = {
+    "a": [0, 3, None, 5, 1],
+    "b": [1.5, None, 2.0, 0.0, -1.0],
+    "c": ["x", "y", None, "", "z"],
+    "d": [True, False, None, True, False],
+}
+OTHERS: dict[str, pa.Array] = {
+    "numbers": pa.array([0, 1, 2, 3, 4]),
+    "a list": pa.array([[1], [2], None, [], [3]]),
+    "not finite": pa.array([0.0, float("nan"), 1.0, float("inf"), None]),
+    "not a float": pa.array([2**60 + 1, 0, 1, 2, 3]),
+    "not UTF-8": pa.array([b"x", b"\xff", b"y", None, b"z"]).view(pa.string()),
+    "times": pa.array([0, 1, 2, 3, None], pa.timestamp("us", "UTC")),
+}
+
+
+@pytest.mark.parametrize("scorer", [Exact(), Relaxed()])
+@pytest.mark.parametrize("other", OTHERS)
+def test_targets_of_numbers_need_no_events(tmp_path, monkeypatch, scorer, other):
+    monkeypatch.setattr(encoded_boxes, "ASKED", 1)
+    times = iter(range(1000))
+    monkeypatch.setattr(encoded_boxes, "least_seconds", lambda _: next(times))
+    some = [
+        Subscription(f"s{n:02d}", "u", f"a >= {n % 5} and b <= {n % 3} and e < {n}", score=n % 4)
+        for n in range(1, 30)
+    ]
+    source = FolderSource(build_folder(tmp_path, bundle_subscribers((), some)), 1)
+    us = pa.array(range(5), pa.timestamp("us", "UTC"))
+    columns = {"id": [f"e{n}" for n in range(5)], "published_at": us, **NUMBERS, "e": OTHERS[other]}
+    batch = pa.RecordBatch.from_pydict({**columns, ROW: [10, 11, 12, 13, 14]})
+    read = ReadColumns()
+    stage, scan = TargetStage(source, read, 4, scorer), Matcher((), some, "scan")
+    expected = [
+        (10 + row, event.id, place, name, score)
+        for row, event in enumerate(read_valid_events(batch.drop_columns([ROW])))
+        if isinstance(event, Event)
+        for place, (name, score) in enumerate(scan.top(event, 4, scorer), start=1)
+    ]
+    for _ in range(2):  # through the access index, then through boxes
+        rows = [row for found in stage.batches([batch]) for row in found.to_pylist()]
+        assert [
+            (row[ROW], row["event"], row["position"], row["subscription"], row["score"])
+            for row in rows
+        ] == expected
+    names = source.matcher(0).target_attributes(scorer)
+    assert names == ["a", "b", "e"]
+    numbers = read.numbers(batch.drop_columns([ROW]), names)
+    assert (numbers is not None) == (other == "numbers")
 
 
 def test_targets_by_other_scorers_need_pickled_members():

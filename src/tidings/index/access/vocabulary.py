@@ -216,7 +216,8 @@ class Vocabulary:
         """Return the number of a string in the cache, kept until the attribute changes."""
         with self.lock:
             terms = self.attributes[name].get("string", FamilyTerms())
-            code = int(ordered(terms.codes.get(text, UNNAMED))[0])
+            # Only texts that some negation compares have a code, which takes 5 us.
+            code = int(ordered(terms.codes.get(text, UNNAMED))[0]) if terms.slot >= 0 else 0
             number = self.cache.add(terms.satisfied(text), terms.slot, code)
             if name in self.encoders and len(text) <= LONG:
                 self.encoders[name].texts[text] = number
@@ -388,6 +389,16 @@ def ordered(values: Any) -> Int64s:
     bits = (np.atleast_1d(np.asarray(values, np.float64)) + 0.0).view(np.int64)
     result: Int64s = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
     return result
+
+
+def unordered(integers: Int64s) -> Float64s:
+    """Return the floats of integers that `ordered` returned.
+
+    >>> unordered(ordered([-1.5, 0.0, 2.0])).tolist()
+    [-1.5, 0.0, 2.0]
+    """
+    bits = np.where(integers < 0, integers ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), integers)
+    return bits.view(np.float64)
 
 
 FamilyKeys = tuple[str, Mapping[Any, Any]]

@@ -77,10 +77,10 @@ class ExactBlocks:
         return self._boxes.take(places)
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        return answer_one(self._answer, self.attributes, row, k, len(self._boxes))
+        return answer_one(self.answers, self.attributes, row, k, len(self._boxes))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        return answer_many(self._answer, self.attributes, rows, k)
+        return answer_many(self.answers, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many directories and blocks were compared, and boxes checked exactly."""
@@ -90,10 +90,12 @@ class ExactBlocks:
         bands = len(bands_of(len(self._boxes)))
         return f"blocks: {self._boxes.describe()}; 64 a block, {bands} bands of scores."
 
-    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
+    def answers(
+        self, events: NumericEvents, width: int, liveness: Liveness = ALL_ALIVE
+    ) -> BoxAnswers:
         """Return the best boxes of each event; ordered ranks need no heap of scores."""
         coded = coded_events(self.cuts, events)
-        best, self._counters = self._best_ranks(coded, width, ALL_ALIVE)
+        best, self._counters = self._best_ranks(coded, width, liveness)
         scores, names, _ = empty_heaps(len(events), width)
         used = np.arange(best.ranks.shape[1]) < best.sizes[:, None]
         ids = self._layout.ids[best.ranks[used]]

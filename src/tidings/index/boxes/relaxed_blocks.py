@@ -36,6 +36,7 @@ from tidings.index.boxes.kernels.relaxed_layout import (
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
 from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
 from tidings.index.boxes.search_base import (
+    ALL_ALIVE,
     answer_many,
     answer_one,
     cuts_of,
@@ -105,10 +106,10 @@ class RelaxedBlocks:
         return unpacked(self._layout.packed, places)
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        return answer_one(self._answer, self.attributes, row, k, len(self._order))
+        return answer_one(self.answers, self.attributes, row, k, len(self._order))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        return answer_many(self._answer, self.attributes, rows, k)
+        return answer_many(self.answers, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many blocks were compared, boxes scored, and directories compared."""
@@ -119,8 +120,10 @@ class RelaxedBlocks:
         aggregate = "max" if self._layout.greatest else "sum"
         return f"blocks: {self._contents}; 64 a block, heaviest first, by {aggregate}."
 
-    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
-        answers, self._counters = search_all(self, events, width)
+    def answers(
+        self, events: NumericEvents, width: int, liveness: Liveness = ALL_ALIVE
+    ) -> BoxAnswers:
+        answers, self._counters = search_all(self, events, width, liveness)
         return answers
 
 

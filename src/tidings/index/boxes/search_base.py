@@ -45,6 +45,11 @@ class CompiledBoxIndex(Protocol):
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
         """Offer to each event's heap the boxes that may be among its k best; return counters."""
 
+    def answers(
+        self, events: NumericEvents, width: int, liveness: Liveness = ALL_ALIVE
+    ) -> BoxAnswers:
+        """Return the best boxes that are alive, at most `width` for each event."""
+
     def places(self) -> Int32s:
         """Return for each box, in input order, the place of its death stamp."""
 
@@ -94,11 +99,11 @@ def coded(cuts: CodeCuts, numbers: Float64s) -> UInt8s:
 
 
 def search_all(
-    index: CompiledBoxIndex, events: NumericEvents, width: int
+    index: CompiledBoxIndex, events: NumericEvents, width: int, liveness: Liveness
 ) -> tuple[BoxAnswers, Int64s]:
-    """Answer all events with an index whose boxes are all alive; return the counters too."""
+    """Answer all events with one index; return the counters too."""
     best = empty_heaps(len(events), width)
-    counters = index.search(coded_events(index.cuts, events), best, ALL_ALIVE)
+    counters = index.search(coded_events(index.cuts, events), best, liveness)
     return sorted_answers(best), counters
 
 

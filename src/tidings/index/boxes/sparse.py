@@ -22,7 +22,14 @@ from tidings.index.boxes.kernels.sparse import (
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
 from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
-from tidings.index.boxes.search_base import answer_many, answer_one, cuts_of, inverse, search_all
+from tidings.index.boxes.search_base import (
+    ALL_ALIVE,
+    answer_many,
+    answer_one,
+    cuts_of,
+    inverse,
+    search_all,
+)
 from tidings.index.typed_kernel import TypedKernel
 
 SPARSE_MANY: Final = TypedKernel(sparse_many)
@@ -71,10 +78,10 @@ class SparseBoxes:
         return boxes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        return answer_one(self._answer, self.attributes, row, k, len(self._order))
+        return answer_one(self.answers, self.attributes, row, k, len(self._order))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        return answer_many(self._answer, self.attributes, rows, k)
+        return answer_many(self.answers, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many predicates were compared, and boxes scored."""
@@ -87,8 +94,10 @@ class SparseBoxes:
             f"sparse: {self._contents}; {count:,} predicates in lists by attribute, by {aggregate}."
         )
 
-    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
-        answers, self._counters = search_all(self, events, width)
+    def answers(
+        self, events: NumericEvents, width: int, liveness: Liveness = ALL_ALIVE
+    ) -> BoxAnswers:
+        answers, self._counters = search_all(self, events, width, liveness)
         return answers
 
 

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.formats.arrow import MATCHES, ReadEvents
-from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.overlay_matcher import OverlayMatcher, TargetColumns
 from tidings.index_files.string_table import OverlaidStrings
-from tidings.model.bisection import Culprit, Finished
+from tidings.model.bisection import Finished
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 from tidings.score import Scorer
 from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.match_stage.stage import BatchSizer, by_part
+from tidings.spark.publications import ReadColumns
 
 ROW: Final = "tidings_row"
 """Column with the input row of a target, needed to combine the targets of several parts."""
@@ -100,27 +101,54 @@ class TargetStage:
         """Yield rows of TARGETS for record batches of events, with ROW if the input has it."""
         for part, rows in by_part(batches):
             matcher, numbered = self.source.matcher(part), ROW in rows.schema.names
-            numbers = rows.column(ROW).to_pylist() if numbered else [None] * rows.num_rows
-            records = self.read(rows.drop_columns([ROW]) if numbered else rows)
-            pairs = zip(numbers, records, strict=True)
-            events = [(row, event) for row, event in pairs if isinstance(event, Event)]
-            yield self._targets(matcher, events, numbered=numbered)
-
-    def _targets(
-        self, matcher: OverlayMatcher, numbered_events: list[Any], *, numbered: bool
-    ) -> pa.RecordBatch:
-        events = [event for _, event in numbered_events]
-        numbers = iter([row for row, _ in numbered_events])
-        rows = []
-        for result in bisect(lambda some: matcher.top_many(some, self.k, self.scorer), events):
-            if isinstance(result, Culprit):
-                next(numbers)
+            plain = rows.drop_columns([ROW]) if numbered else rows
+            numbers = rows.column(ROW) if numbered else None
+            if (found := self._by_numbers(matcher, plain, numbers)) is not None:
+                yield found
                 continue
-            for event, best, row in zip(result.items, result.result, numbers, strict=False):
-                rows += [
-                    {"event": event.id, "position": position, "subscription": id, "score": score}
-                    | {ROW: row}
-                    for position, (id, score) in enumerate(best, start=1)
-                ]
-        schema = TARGETS.append(pa.field(ROW, pa.int64())) if numbered else TARGETS
-        return pa.RecordBatch.from_pylist(rows, schema)
+            records = [*self.read(plain)]
+            places = [place for place, one in enumerate(records) if isinstance(one, Event)]
+            numbers = None if numbers is None else numbers.take(pa.array(places, pa.int64()))
+            events = [records[place] for place in places]
+            done = 0
+            for result in bisect(partial(self._tops, matcher), events):
+                if isinstance(result, Finished):
+                    size = len(result.items)
+                    some = numbers.slice(done, size) if numbers is not None else None
+                    ids = pa.array([event.id for event in result.items], pa.string())
+                    yield target_rows(ids, result.result, some)
+                done += len(result.items) if isinstance(result, Finished) else 1
+
+    def _by_numbers(
+        self, matcher: OverlayMatcher, rows: pa.RecordBatch, numbers: pa.Array | None
+    ) -> pa.RecordBatch | None:
+        """Return the targets of rows without an event for each, where boxes can answer them all."""
+        names = matcher.target_attributes(self.scorer)
+        if names is None or not isinstance(self.read, ReadColumns) or not rows.num_rows:
+            return None
+        if (events := self.read.numbers(rows, names)) is None:
+            return None
+        tops = matcher.top_rows(events.rows, self.k, self.scorer)
+        return None if tops is None else target_rows(events.ids, tops, numbers)
+
+    def _tops(self, matcher: OverlayMatcher, events: Sequence[Event]) -> TargetColumns:
+        return matcher.top_columns(events, self.k, self.scorer)
+
+
+def target_rows(
+    ids: pa.StringArray, tops: TargetColumns, numbers: pa.Array | None
+) -> pa.RecordBatch:
+    """Return the targets of events as rows of TARGETS, with ROW if events have numbers."""
+    event = np.repeat(np.arange(len(ids)), tops.counts)
+    starts = np.repeat(np.cumsum(tops.counts) - tops.counts, tops.counts)
+    places = pa.array(event)
+    columns = [
+        ids.take(places),
+        pa.array(np.arange(1, len(event) + 1) - starts),
+        tops.subscriptions.cast(pa.string()),
+        pa.array(tops.scores),
+    ]
+    if numbers is None:
+        return pa.RecordBatch.from_arrays(columns, schema=TARGETS)
+    schema = TARGETS.append(pa.field(ROW, pa.int64()))
+    return pa.RecordBatch.from_arrays([*columns, numbers.take(places)], schema=schema)

@@ -55,7 +55,7 @@ def found(snapshot, scoring=EXACT, k=20, q=5.0):
 
 def test_a_run_finds_the_ids_that_are_alive():
     run = run_of([2, 4, 8])
-    run.died[run.places[1]] = 3
+    run.kill(1, 3)
     assert run.find(np.array([2, 3, 4, 8, 9])).tolist() == [0, -1, -1, 2, -1]
     assert (len(run), run.dead) == (3, 1)
     assert run.stamps().tolist() == [NEVER, 3, NEVER]
@@ -64,7 +64,7 @@ def test_a_run_finds_the_ids_that_are_alive():
 
 def test_a_box_is_dead_from_its_version_on():
     run = run_of([2, 4, 8])
-    run.died[run.places[1]] = 3
+    run.kill(1, 3)
     assert run.alive(2).tolist() == [0, 1, 2]
     assert run.alive(3).tolist() == [0, 2]
     assert list(found(snapshot_of(run, version=2))) == [8, 4, 2]
@@ -141,7 +141,7 @@ def test_a_merge_keeps_the_boxes_that_live_and_learns_of_later_deaths(old, new, 
     def kill(ids, version):
         for position in run.find(np.array(sorted(ids), np.int64)):
             if position >= 0:
-                run.died[run.places[position]] = version
+                run.kill(position, version)
         places = [place for place, id in enumerate(sorted(new)) if id in ids]
         frozen.died[places] = np.minimum(frozen.died[places], version)
 

@@ -9,18 +9,18 @@ reader looks, so that a writer never disturbs a reader.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import Bools, Int32s, Int64s
 from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.kernels.memtable import EXACT, MAX, SUM, MemtableRows, search_memtable
 from tidings.index.boxes.kernels.quantize import BoxBounds, CodeCuts, Liveness
 from tidings.index.boxes.kernels.relaxed_layout import pack, total_weights
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
 from tidings.index.boxes.protocol import Boxes, NumericEvents
-from tidings.index.boxes.search_base import CompiledBoxIndex, coded_events, unpacked
+from tidings.index.boxes.search_base import ALL_ALIVE, CompiledBoxIndex, coded_events, unpacked
 from tidings.index.typed_kernel import TypedKernel
 
 NEVER: Final = np.iinfo(np.int32).max
@@ -46,6 +46,17 @@ class BoxRun:
     places: Int32s
     """The place of each id's stamp."""
     died: Int32s
+    stamped: Bools
+    """Whether there are stamps at all: one value, which is set before the first of them."""
+
+    def kill(self, positions: Any, version: int) -> None:
+        """Stamp boxes, by their positions in the order of ids, as dead from a version on."""
+        self.stamped[0] |= np.size(positions) > 0
+        self.died[self.places[positions]] = version
+
+    def liveness(self, version: int) -> Liveness:
+        """Return what is alive at a version; without stamps, none is read for each candidate."""
+        return Liveness(self.died, version) if self.stamped[0] else ALL_ALIVE
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,7 +92,8 @@ def build_run(make: MakeIndex, entries: IdentifiedBoxes) -> BoxRun:
     """Build a run over boxes with ascending ids, all alive."""
     index = make(entries.boxes, entries.ids)
     places = index.places()
-    return BoxRun(index, entries.ids, places, np.full(len(places), NEVER, np.int32))
+    died = np.full(len(places), NEVER, np.int32)
+    return BoxRun(index, entries.ids, places, died, np.zeros(1, np.bool_))
 
 
 class BoxSnapshot(NamedTuple):
@@ -104,7 +116,7 @@ class BoxSnapshot(NamedTuple):
         """Offer the boxes that may be among the k best; the largest run first raises the bar."""
         for run in self.runs:
             coded = coded_events(run.index.cuts, events)
-            run.index.search(coded, best, Liveness(run.died, self.version))
+            run.index.search(coded, best, run.liveness(self.version))
         if self.size:
             coded = coded_events(no_cuts(events.attributes), events)
             liveness = Liveness(self.died, self.version)
@@ -203,6 +215,7 @@ def merge(
         runs = snapshot.runs[first : len(frozen.runs)]
         stamps += [old.stamps()[at] for old, at in zip(runs, alive, strict=True)]
         run.died[run.places] = np.concatenate(stamps)[order]
+        run.stamped[0] = run.dead > 0
         return run
 
     return with_later_deaths
