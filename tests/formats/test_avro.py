@@ -69,3 +69,36 @@ def test_bytes_that_are_left_over_are_refused() -> None:
 def test_a_wrong_schema_is_refused(schema: str) -> None:
     with pytest.raises(InvalidForm, match="the Avro schema cannot be read"):
         avro_decoder(schema, framed=False)
+
+
+NULLS = {"type": "array", "items": "null"}
+LINKED = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+EMPTY = {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}
+NOTHING = {"type": "fixed", "name": "F", "size": 0}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (LINKED, "the type N contains itself"),
+        (NULLS, "the items of an array take no bytes"),
+        ({"type": "array", "items": EMPTY}, "the items of an array take no bytes"),
+        ({"type": "array", "items": NOTHING}, "the items of an array take no bytes"),
+        ({"type": "map", "values": NULLS}, "the items of an array take no bytes"),
+        ({**EMPTY, "fields": [{"name": "l", "type": ["null", LINKED]}]}, "the type N contains"),
+    ],
+)
+def test_a_schema_that_lets_a_message_take_everything_is_refused(schema: Any, reason: str) -> None:
+    """A megabyte would nest a million levels and end the process; ten bytes claim any length."""
+    with pytest.raises(InvalidForm, match=reason):
+        avro_decoder(json.dumps(schema), framed=False)
+
+
+def test_a_type_may_occur_twice_and_lists_hold_records() -> None:
+    point = {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}
+    fields = [{"name": "a", "type": point}, {"name": "b", "type": {"type": "array", "items": "P"}}]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    decode = avro_decoder(schema, framed=False)
+    assert decode(b"\2\4\4\2\0") == {"a": {"x": 1}, "b": [{"x": 2}, {"x": 1}]}
+    with pytest.raises(InvalidForm, match="no Avro record of the schema: EOFError"):
+        decode(b"\2\4")

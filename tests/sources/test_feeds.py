@@ -88,6 +88,21 @@ def test_an_entry_without_id_or_date_is_known_by_its_text() -> None:
     assert first["published_at"] == "2027-01-15T08:00:00+00:00"
 
 
+@pytest.mark.parametrize("guid", ["<guid isPermaLink='false'>7</guid>", ""])
+def test_the_query_of_a_feed_may_be_secret_and_is_in_no_event(guid: str) -> None:
+    body = f"<rss version='2.0'><channel><item>{guid}<title>A</title></item></channel></rss>"
+
+    def event(url: str) -> Any:
+        (entry,) = read_feed(body.encode(), url, NOW)
+        return json.loads(json.loads(entry.message)["value"])
+
+    first, second = (event(f"https://news/feed?token=Sw0rd{n}") for n in range(2))
+    assert "Sw0rd" not in json.dumps(first)
+    assert first["attributes"]["feed"] == "https://news/feed"
+    assert first["id"] != second["id"]
+    assert event("https://news/feed")["id"].startswith("https://news/feed#")
+
+
 class Polled:
     """A collector with a clock that the test sets."""
 

@@ -81,6 +81,17 @@ def test_headers_are_optional(brokers: Brokers, topic: str) -> None:
     assert found == {b"a": expected, b"b": []}
 
 
+def test_a_producer_may_claim_any_time(brokers: Brokers, topic: str) -> None:
+    """One record must not stop the others: a time that has no date is none."""
+    for number, claimed in enumerate([2**62, 253_402_300_800_000, 1_000]):
+        brokers._producer.produce(topic, str(number), partition=0, timestamp=claimed)
+    brokers.send(topic, ["last"], partition=0)
+    reader = batch(brokers, topic)
+    found = {row["value"]: row["timestamp"] for row in rows(reader, reader.partitions())}
+    assert (found[b"0"], found[b"1"]) == (None, None)
+    assert (found[b"2"].timestamp(), found[b"last"].year >= 2024) == (1.0, True)
+
+
 def test_a_batch_ends_at_the_given_offsets(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abcdef", partition=1)
     none = {"0": 0, "2": 0, "3": 0}
@@ -254,10 +265,12 @@ def test_a_slow_reader_is_not_taken_for_a_silent_broker(
 ) -> None:
     monkeypatch.setattr("tidings.sources.kafka._MAX_MESSAGES", 1)
     brokers.send(topic, "abc", partition=0)
-    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "300"})
-    found = []
+    # Longer than a busy machine takes to answer a poll.
+    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "1000"})
+    found = list[int]()
     for each in reader.read(reader.partitions({}, {topic: {"0": 3}})[0]):
-        time.sleep(0.4)
+        if not found:
+            time.sleep(1.1)
         found += each.column("offset").to_pylist()
     assert found == [0, 1, 2]
 

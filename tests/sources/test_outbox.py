@@ -1,11 +1,13 @@
 """Messages in a table: every row once, in the order of keys, and with rows that appear late."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.kill.stream import write_stream
+from tests.sources.kills import start
 from tests.sources.pipelines import check, lines, run_here, write_config
 
 from tidings.errors import SourceError
@@ -31,6 +33,8 @@ def insert(address: str) -> Iterator[Callable[..., None]]:
         def write(session: Any) -> None:
             for value in values:
                 session.run(f"INSERT INTO {table} (event) VALUES (?)", value)
+            if database.dialect == "postgres":
+                session.run("NOTIFY new_films")
 
         database.write(write)
 
@@ -64,6 +68,32 @@ def test_rows_are_read_once_and_in_order(address: str, insert: Callable[..., Non
     assert late.starting("latest") == open_one.ending()
     late.close()
     open_one.close()
+
+
+def test_a_run_that_waits_goes_on_when_rows_are_announced(
+    address: str, insert: Callable[..., None], tmp_path: Path
+) -> None:
+    expected = write_stream(tmp_path, files=8)
+    events = lines(tmp_path)
+    url = address if "://" in address else f"sqlite:///{address}"
+    config = write_config(tmp_path, "outbox", {**GIVEN, "url": url, "listen": "new_films"})
+    config.write_text(
+        config.read_text().replace("[stream]", '[stream]\ntrigger = "1h"\nfuture = "off"')
+    )
+    insert(*events[:20])
+    run = start(config)
+    try:
+        state = tmp_path / "out" / "progress" / "state.json"
+        assert run.until(state.exists, 0.01), run.output()
+        insert(*events[20:])
+        assert run.until(
+            lambda: json.loads(state.read_text())["end"]["key"] == len(events), 0.01
+        ), run.output()
+        run.process.terminate()
+        assert run.process.wait(60) == 0, run.output()
+    finally:
+        run.kill()
+    check(tmp_path, expected)
 
 
 def test_a_wrong_column_or_option_is_named(address: str, insert: Callable[..., None]) -> None:

@@ -7,8 +7,10 @@ one that is not, since that would let its owner reach what only this machine can
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
+from threading import Event, Timer
 from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -19,6 +21,8 @@ from tidings.formats.redaction import shown_safely
 _REDIRECTS: Final = 5
 _MOVED: Final = (301, 302, 303, 307, 308)
 _CHUNK: Final = 1 << 16
+_WHOLE: Final = 3
+"""How many times the timeout of a silent connection a whole answer may take."""
 
 
 class Fetched(NamedTuple):
@@ -81,6 +85,11 @@ def _request(
     url = target.url
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     connection = _connect(target, timeout_s)
+    # A timeout is for each packet; one byte at a time would hold up all other feeds for days.
+    expired = Event()
+    limit = Timer(_WHOLE * timeout_s, _shut_down, (connection, expired))
+    limit.daemon = True
+    limit.start()
     try:
         connection.request("GET", path, headers={**headers, "Accept-Encoding": "identity"})
         answer = connection.getresponse()
@@ -89,6 +98,8 @@ def _request(
             body += chunk
             if len(body) > most_bytes:
                 raise SourceError(f"it is longer than {most_bytes:,} bytes")
+        if answer.length or expired.is_set():
+            raise SourceError("its answer ended early, or took too long")
         named = {name.lower(): value for name, value in answer.getheaders()}
         return Fetched(answer.status, named, body)
     except (OSError, HTTPException, ValueError) as error:
@@ -97,7 +108,14 @@ def _request(
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise SourceError(f"no answer: {reason}") from None
     finally:
+        limit.cancel()
         connection.close()
+
+
+def _shut_down(connection: HTTPConnection, expired: Event) -> None:
+    expired.set()
+    with suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _connect(target: _Checked, timeout_s: float) -> HTTPConnection:
@@ -110,7 +128,10 @@ def _connect(target: _Checked, timeout_s: float) -> HTTPConnection:
         plain = socket.create_connection((target.address, connection.port), timeout_s)
         if isinstance(connection, HTTPSConnection):
             context = ssl.create_default_context()
-            connection.sock = context.wrap_socket(plain, server_hostname=url.hostname)
+            connection.sock = context.wrap_socket(
+                plain, server_hostname=url.hostname, do_handshake_on_connect=False
+            )
+            connection.sock.do_handshake()
         else:
             connection.sock = plain
 

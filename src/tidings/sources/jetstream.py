@@ -46,7 +46,10 @@ _KNOWN: Final = (
 _PAGE: Final = 1_000
 _PATIENCE_MS: Final = 30_000
 _ATTEMPT_S: Final = 3
-_ERRORS: Final = (NatsError, OSError, asyncio.TimeoutError, ValueError)
+_DIGITS: Final = 20
+"""The digits of the largest number that a stream can have."""
+# Credentials need another library, which the client loads only then.
+_ERRORS: Final = (NatsError, OSError, asyncio.TimeoutError, ValueError, ImportError)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def read_options(texts: OptionTexts) -> JetStreamOptions:
 def _starting(text: str) -> str | int:
     if text.lower() in (EARLIEST, LATEST):
         return text.lower()
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _DIGITS:
         raise SourceError(
             f"{NATS}: startingSequence must be {EARLIEST!r}, {LATEST!r} or the number of a "
             f"message, not {shown(text)}"

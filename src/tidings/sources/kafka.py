@@ -67,6 +67,8 @@ _COLUMNS: Final = pa.schema(
     }
 )
 _MAX_MESSAGES: Final = 10_000
+_TIMES_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
+"""The years 1 to 9999; a producer may claim any number, and others have no date."""
 _POLL_S: Final = 0.2
 _ATTEMPT_S: Final = 3.0
 """How long one attempt to reach a broker takes; the first that fails is reported."""
@@ -360,7 +362,7 @@ def _row(message: Message) -> tuple[Any, ...]:
         message.topic(),
         message.partition(),
         message.offset(),
-        milliseconds * 1000 if kind else None,
+        milliseconds * 1000 if kind and milliseconds in _TIMES_MS else None,
         kind - 1,
         [{"key": name, "value": value} for name, value in headers],
     )

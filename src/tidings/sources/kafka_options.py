@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from warnings import catch_warnings
 
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import KAFKA
@@ -166,7 +167,8 @@ def _choice(texts: OptionTexts) -> PartitionChoice:
 
 def _pattern(text: str) -> str:
     try:
-        re.compile(text)
+        with catch_warnings(action="ignore"):  # of signs that a later Python may read otherwise
+            re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise SourceError(
             f"{KAFKA}: subscribePattern {shown(text)} is not a regular expression: {error}"

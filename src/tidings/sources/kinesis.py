@@ -85,6 +85,8 @@ def read_options(texts: OptionTexts) -> KinesisOptions:
     """Return the options; what is missing of the account is found as by other tools of AWS."""
     check_names(KINESIS, texts, _KNOWN)
     small = lower_names(texts)
+    if "@" in small.get("endpoint", ""):
+        raise SourceError(f"{KINESIS}: endpoint must not hold a user or a password")
     names = {
         "region_name": "region",
         "endpoint_url": "endpoint",

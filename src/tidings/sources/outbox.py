@@ -21,9 +21,9 @@ from tidings.sources.options import (
     read_required,
 )
 from tidings.sources.protocol import EARLIEST, LATEST, MESSAGES, Position
-from tidings.store import AppendOnlyTable, CommitHorizon, TableColumn, open_database
+from tidings.store import AppendOnlyTable, ChangeWatch, CommitHorizon, TableColumn, open_database
 
-_KNOWN: Final = ("url", "table", "key", "value", "starting", "maxRecordsPerTrigger")
+_KNOWN: Final = ("url", "table", "key", "value", "listen", "starting", "maxRecordsPerTrigger")
 _PAGE: Final = 1_000
 _WAIT_S: Final = 1.0
 """How long to wait for transactions that have taken a key but not committed yet."""
@@ -31,12 +31,16 @@ _WAIT_S: Final = 1.0
 
 @dataclass(frozen=True)
 class OutboxOptions:
-    """A table, its key, the column of its messages, and how much to read at once."""
+    """A table, its key, the column of its messages, and how much to read at once.
+
+    `listen` is the channel on which PostgreSQL tells of new rows.
+    """
 
     url: str = field(repr=False)
     table: str
     key: str
     value: str
+    listen: str | None = None
     starting: str = EARLIEST
     limit: int | None = None
 
@@ -66,6 +70,7 @@ def read_options(texts: OptionTexts) -> OutboxOptions:
         read_required(OUTBOX, small, "table", "table = 'outbox'"),
         read_required(OUTBOX, small, "key", "key = 'id'"),
         read_required(OUTBOX, small, "value", "value = 'event', the column of the messages"),
+        small.get("listen"),
         starting,
         read_integer(small, "maxRecordsPerTrigger"),
     )
@@ -105,6 +110,11 @@ class OutboxReader:
                 f"there are: {listed}"
             )
         return column
+
+    def watch(self) -> ChangeWatch | None:
+        """Return a watch; PostgreSQL needs a channel for it."""
+        database, channel = self._table.database, self._options.listen
+        return database.watch(channel) if channel or database.dialect == "sqlite" else None
 
     def starting(self, default: str) -> Position:
         """Return the start; `default` has no effect, by default all is read."""

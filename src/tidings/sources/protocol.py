@@ -7,9 +7,11 @@ are repeated after a crash.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
+
+from tidings.store import ChangeWatch
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -72,3 +74,11 @@ class MessageReader(Protocol):
 
     def close(self) -> None:
         """Close all connections."""
+
+
+@runtime_checkable
+class WatchedReader(Protocol):
+    """A reader whose source may tell when something is new, so that nobody has to look."""
+
+    def watch(self) -> ChangeWatch | None:
+        """Return a watch over new messages, or None; ask for it before the first look."""

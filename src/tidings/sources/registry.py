@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
+from tidings.formats.event_source import CHANGES, KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
 from tidings.sources.options import OptionTexts
 from tidings.sources.protocol import MessageReader
 
@@ -33,6 +33,7 @@ CONNECTORS: Final = {
     MQTT: Connector("mqtt", "mqtt"),
     RSS: Connector("feeds", "rss"),
     OUTBOX: Connector("outbox", "postgres"),
+    CHANGES: Connector("changes", "postgres"),
 }
 
 

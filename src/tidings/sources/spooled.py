@@ -7,7 +7,7 @@ so batches can be repeated; messages that were processed are deleted.
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -64,7 +64,7 @@ class SpooledReader:
     """
 
     name: str
-    address: str
+    address: str = field(repr=False)
     source: str
     open_collector: OpenCollector
     limit: int | None = None

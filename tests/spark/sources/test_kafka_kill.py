@@ -25,7 +25,7 @@ def start(config: Path) -> Run:
     with (folder / "said").open("w") as output:
         process = subprocess.Popen(
             [*COMMAND, str(config)],
-            env=environ(folder.parent / "pycache"),
+            env=environ(),
             stdout=output,
             stderr=output,
             start_new_session=True,

@@ -26,10 +26,14 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import SourceError
-from tidings.formats.event_source import KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
+from tidings.formats.event_source import CHANGES, KAFKA, KINESIS, MQTT, NATS, OUTBOX, RSS
 from tidings.sources.options import OptionTexts
-from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position
+from tidings.sources.protocol import EARLIEST, LATEST, MessageReader, Position, WatchedReader
 from tidings.sources.registry import open_reader
+from tidings.store import ChangeWatch
+
+_WATCH_S: Final = 1.0
+"""How long a trigger waits for something new, if its source tells of it."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +131,17 @@ class OutboxSource(MessageDataSource):
     connector = OUTBOX
 
 
+class ChangeSource(MessageDataSource):
+    """The changes of PostgreSQL tables."""
+
+    connector = CHANGES
+
+
 MESSAGE_SOURCES: Final[dict[str, type[MessageDataSource]]] = {
     source.connector: source
     for source in (
         *(KafkaSource, KinesisSource, JetStreamSource),
-        *(MqttSource, FeedSource, OutboxSource),
+        *(MqttSource, FeedSource, OutboxSource, ChangeSource),
     )
 }
 
@@ -158,6 +168,14 @@ class MessageStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._factory = factory
         self._until: Position | None = None
         self._latest: Position | None = None
+        self._idle = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_watch"}
+
+    @cached_property
+    def _watch(self) -> ChangeWatch | None:
+        return self._reader.watch() if isinstance(self._reader, WatchedReader) else None
 
     @property
     def _reader(self) -> MessageReader:
@@ -174,9 +192,17 @@ class MessageStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = self._reader.latest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        self._latest = self._reader.latest() if self._until is None else self._until
+        if self._until is None:
+            # A query that looks again at once, because it has no interval, waits here instead.
+            if self._watch is not None and self._idle:
+                self._watch.wait(_WATCH_S)
+            self._latest = self._reader.latest()
+        else:
+            self._latest = self._until
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return dict(self._reader.advance(start, self._latest, most))
+        end = dict(self._reader.advance(start, self._latest, most))
+        self._idle = end == start
+        return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return None if self._latest is None else dict(self._latest)
@@ -191,5 +217,7 @@ class MessageStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader.committed(end)
 
     def stop(self) -> None:
+        if vars(self).get("_watch") is not None:
+            vars(self).pop("_watch").close()
         if "reader" in vars(self._factory):  # otherwise it was never opened
             self._reader.close()
