@@ -22,15 +22,26 @@ PASSWORD = "a secret password"
 
 
 class Mailbox:
-    """What a server got; the next of `recipients` or `contents` answers instead of 250."""
+    """What a server got; the next of `senders`, `recipients` or `contents` answers, not 250."""
 
     def __init__(self) -> None:
         self.port = 0
         self.mails = list[EmailMessage]()
         self.raw = list[bytes]()
         self.envelopes = list[Envelope]()
+        self.sessions = list[Session]()
+        self.senders = list[str]()
         self.recipients = list[str]()
         self.contents = list[str]()
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.senders:
+            return self.senders.pop(0)
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 OK"
 
     async def handle_RCPT(  # noqa: N802 - the name that the library looks for
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -50,6 +61,7 @@ class Mailbox:
         mail = message_from_bytes(content, policy=default)
         assert isinstance(mail, EmailMessage)
         self.raw.append(content)
+        self.sessions.append(session)
         self.envelopes.append(envelope)
         self.mails.append(mail)
         return "250 OK"
@@ -63,10 +75,12 @@ def _authenticate(
 
 
 @contextmanager
-def mail_server(certificate: Path | None = None) -> Iterator[Mailbox]:
+def mail_server(
+    certificate: Path | None = None, *, utf8: bool = False, port: int = 0
+) -> Iterator[Mailbox]:
     """Run a server in a thread; with a certificate, it wants STARTTLS and a password."""
     box, loop = Mailbox(), asyncio.new_event_loop()
-    options: dict[str, Any] = {"loop": loop, "hostname": "localhost"}
+    options: dict[str, Any] = {"loop": loop, "hostname": "localhost", "enable_SMTPUTF8": utf8}
     if certificate is not None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate)
@@ -75,7 +89,7 @@ def mail_server(certificate: Path | None = None) -> Iterator[Mailbox]:
     started, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        server = await loop.create_server(lambda: SMTP(box, **options), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: SMTP(box, **options), "127.0.0.1", port)
         box.port = server.sockets[0].getsockname()[1]
         started.set()
         await stop.wait()

@@ -1,7 +1,8 @@
 """A dispatcher at work in tests, and deliveries for it."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tests.service.running import PATIENCE_S
@@ -27,9 +28,11 @@ def deliver(store: Store, batch: int, *events: str, to: Sequence[str] = ("ada", 
 
 
 @contextmanager
-def sending(store: Store, senders: Mapping[str, OpenSender]) -> Iterator[None]:
+def sending(
+    store: Store, senders: Mapping[str, OpenSender], clock: Callable[[], float] = time.time
+) -> Iterator[None]:
     """Run a dispatcher in a thread."""
-    dispatcher, stop = Dispatcher(store, senders), threading.Event()
+    dispatcher, stop = Dispatcher(store, senders, clock), threading.Event()
     thread = threading.Thread(target=dispatcher.run, args=(stop,), daemon=True)
     thread.start()
     try:

@@ -49,6 +49,17 @@ def make_queue(endpoint: str, name: str) -> str:
     return str(client.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
 
 
+def make_topic(endpoint: str, name: str) -> tuple[str, str]:
+    """Create a FIFO topic and a FIFO queue that takes what it gets; return both."""
+    client, queue = aws_client("sns", endpoint), make_queue(endpoint, name)
+    topic = str(client.create_topic(Name=name, Attributes={"FifoTopic": "true"})["TopicArn"])
+    arn = f"arn:aws:sqs:{ACCOUNT['region']}:123456789012:{name}"
+    client.subscribe(
+        TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"}
+    )
+    return topic, queue
+
+
 def received(endpoint: str, queue: str) -> list[dict[str, Any]]:
     """Take all messages out of a queue."""
     client, messages = aws_client("sqs", endpoint), list[dict[str, Any]]()

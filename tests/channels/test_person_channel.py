@@ -72,7 +72,8 @@ def test_what_a_channel_takes() -> None:
             "a@b@c.example",
             "a b@c.example",
             "a@b..example",
-            "é@b.example",
+            "a\u202eb@b.example",
+            "é\u00a0@b.example",
         ),
         *(
             "a@b.example\r\nBcc: c@d.example",
@@ -81,7 +82,14 @@ def test_what_a_channel_takes() -> None:
             "a@-",
             ".a@b.example",
         ),
-        *("x" * 65 + "@b.example", "a@" + "b" * 64 + ".example", None, 7, ["a@b.example"]),
+        *(
+            "x" * 65 + "@b.example",
+            "é" * 33 + "@b.example",
+            "a@" + "b" * 64 + ".example",
+            None,
+            7,
+            ["a@b.example"],
+        ),
     ],
 )
 def test_other_texts_are_no_mailboxes(text: Any) -> None:
@@ -103,3 +111,11 @@ def test_mailboxes_keep_their_names() -> None:
     for text in ("a.b+c@d.example", "O'Neil!x@example.org", "ada@localhost"):
         assert read_mail_address(text) == text
     assert read_mail_address("Ada@EXAMPLE.org") == "Ada@example.org"
+    for text in (
+        "jörg@example.org",
+        "δοκιμή@example.org",
+        "संपर्क@example.org",
+        "用户@example.org",
+    ):
+        assert read_mail_address(text) == text
+    assert read_mail_address("jo\u0308rg@example.org") == "jörg@example.org"

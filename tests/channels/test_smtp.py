@@ -10,7 +10,7 @@ from tests.channels.mailbox import PASSWORD, Mailbox, mail_server, make_certific
 
 from tidings.channels.mail import code_mail
 from tidings.channels.sender import SENT, Status
-from tidings.channels.smtp import SmtpSettings, read_sender, send_mail
+from tidings.channels.smtp import SmtpConnections, SmtpSettings, read_sender, send_mail
 from tidings.errors import InvalidForm
 
 HERE = Path()
@@ -59,6 +59,60 @@ def test_a_refusal_for_now_and_for_good(
     assert outcome.status is status
     assert outcome.reason == f"the mail server says {answer}"
     assert len(box.mails) == before
+
+
+def test_mails_share_a_connection(box: Mailbox) -> None:
+    settings, before = local(box), len(box.sessions)
+    connections = SmtpConnections(settings)
+    connections.retain()
+    for _ in range(3):
+        assert connections.send(TO, mail(settings)) == SENT
+    box.recipients.append("550 5.1.1 No such user")
+    assert connections.send(TO, mail(settings)).status is Status.REFUSED
+    assert connections.send(TO, mail(settings)) == SENT
+    assert len({id(session) for session in box.sessions[before:]}) == 1
+    connections.release()
+    assert connections.send(TO, mail(settings)) == SENT
+    assert box.sessions[-1] is not box.sessions[-2]
+
+
+def test_a_connection_that_the_server_has_ended_is_replaced(box: Mailbox) -> None:
+    settings, before = local(box), len(box.mails)
+    connections = SmtpConnections(settings)
+    connections.retain()
+    assert connections.send(TO, mail(settings)) == SENT
+    box.senders.append("421 4.7.0 Too many mails on this connection")
+    assert connections.send(TO, mail(settings)) == SENT
+    assert box.sessions[-1] is not box.sessions[-2]
+    box.senders += ["421 4.3.2 Shutting down"] * 2  # a new connection is refused as well
+    assert connections.send(TO, mail(settings)).status is Status.FAILED
+    connections.release()
+    assert len(box.mails) == before + 2
+
+
+def test_a_server_that_was_restarted_gets_the_next_mail() -> None:
+    with mail_server() as first:
+        settings = local(first)
+        connections = SmtpConnections(settings)
+        connections.retain()
+        assert connections.send(TO, mail(settings)) == SENT
+    with mail_server(port=first.port) as second:
+        assert connections.send(TO, mail(settings)) == SENT
+        assert len(second.mails) == 1
+        connections.release()
+
+
+def test_a_mailbox_may_have_any_letters_where_the_server_allows_it(box: Mailbox) -> None:
+    to = "jörg@example.org"
+    with mail_server(utf8=True) as modern:
+        settings = local(modern)
+        letter = code_mail(settings, to, "Grüße\n", "name", 0)
+        assert send_mail(settings, to, letter) == SENT
+        assert modern.envelopes[-1].rcpt_tos == [to]
+        assert f"To: {to}".encode() in modern.raw[-1]
+    outcome = send_mail(local(box), to, code_mail(local(box), to, "Grüße\n", "name", 0))
+    assert outcome.status is Status.REFUSED
+    assert "SMTPUTF8" in outcome.reason
 
 
 def test_a_server_that_is_down_is_tried_again() -> None:

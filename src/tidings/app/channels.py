@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidings.app.config import load_config
+from tidings.app.config import Config, load_config
 from tidings.app.serve.config import SUFFIX, load_serve_config
 from tidings.channels.sender import Message, Outcome
 from tidings.channels.transport import DeclaredChannel
@@ -21,10 +21,11 @@ TEST_EVENT = "tidings-test"
 
 @dataclass(frozen=True)
 class ChannelPlace:
-    """A store with its channels, and those of them that a config declares."""
+    """A store with its channels, and those of them that a config declares; `run` is of a run."""
 
     store: str
     declared: tuple[DeclaredChannel, ...] = ()
+    run: Config | None = None
 
     @classmethod
     def at(cls, name: str) -> "ChannelPlace":
@@ -35,7 +36,7 @@ class ChannelPlace:
             service = load_serve_config(name)
             return cls(service.store, service.settings.queues)
         run = load_config(name)
-        return cls(run.outbox.url, run.channels)
+        return cls(run.outbox.url, run.channels, run)
 
     def transport(self, name: str) -> DeclaredChannel:
         """Return a channel of the config by its id."""

@@ -51,7 +51,8 @@ class AwsAccount:
     def read(cls, form: TransportForm) -> "AwsAccount":
         """Read the keys of a config."""
         secrets = [form.secret(name) for name in ("access_key", "secret_key", "session_token")]
-        return cls(form.optional("region"), form.optional("endpoint"), *secrets)
+        endpoint = form.host("endpoint") if form.optional("endpoint") else None
+        return cls(form.optional("region"), endpoint, *secrets)
 
     def client(self, service: str) -> Any:
         """Return a client of a service."""
@@ -112,7 +113,7 @@ class SqsTransport:
     @classmethod
     def read(cls, form: TransportForm) -> "SqsTransport":
         """Read the keys of a config."""
-        return cls(form.text("queue"), AwsAccount.read(form), form.number("rate"))
+        return cls(form.host("queue"), AwsAccount.read(form), form.number("rate"))
 
     @property
     def label(self) -> str:

@@ -30,6 +30,15 @@ def read_bounce(content: bytes) -> Bounce | None:
     """
     if len(content) > _MOST_BYTES:
         raise InvalidForm(f"a report of delivery has at most {_MOST_BYTES:,} bytes")
+    try:
+        return _read(content)
+    except InvalidForm:
+        raise
+    except Exception as error:  # noqa: BLE001 - the parser of mail fails in many ways
+        raise InvalidForm(f"this mail cannot be read: {type(error).__name__}") from None
+
+
+def _read(content: bytes) -> Bounce | None:
     report: Any = message_from_bytes(content, policy=default)
     parts = [part for part in report.walk() if isinstance(part, Message)]
     status = next((each for each in parts if _kind(each) == "message/delivery-status"), None)

@@ -37,7 +37,7 @@ class KafkaTransport:
     def read(cls, form: TransportForm) -> "KafkaTransport":
         """Read the keys of a config."""
         return cls(
-            form.text("servers"), form.text("topic"), form.options("options"), form.number("rate")
+            form.host("servers"), form.text("topic"), form.options("options"), form.number("rate")
         )
 
     @property

@@ -64,8 +64,9 @@ def message_id(settings: SmtpSettings, name: str) -> str:
 
 def _mail(settings: SmtpSettings, to: str, subject: str, name: str, at: datetime) -> EmailMessage:
     mail = EmailMessage(policy=_POLICY)
+    username, _, domain = to.rpartition("@")  # `addr_spec` takes ASCII only
     mail["From"] = settings.sender
-    mail["To"] = Address(addr_spec=to)
+    mail["To"] = Address(username=username, domain=domain)
     mail["Subject"] = subject
     mail["Date"] = at
     mail["Message-ID"] = message_id(settings, name)

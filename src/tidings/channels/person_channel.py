@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import time
 from typing import Any, Final
+from unicodedata import normalize
 
 from tidings.channels.webhook_target import TargetRules, read_url
 from tidings.errors import InvalidForm, InvalidPolicy, prefix_errors, shown
@@ -36,7 +37,8 @@ _OPTIONAL: Final = (
 _LABEL_CHARACTERS: Final = 100
 _MOST_INTERESTS: Final = 100
 _ADDRESS_BYTES: Final = 254
-_LOCAL: Final = re.compile(r"[\w!#$%&'*+/=?^{|}~-]+(\.[\w!#$%&'*+/=?^{|}~-]+)*", re.ASCII)
+_ATOM: Final = r"[\w!#$%&'*+/=?^{|}~\u00a0-\U0010ffff-]+"
+_LOCAL: Final = re.compile(rf"{_ATOM}(\.{_ATOM})*", re.ASCII)
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN: Final = re.compile(rf"({_LABEL}\.)*{_LABEL}")
 
@@ -162,10 +164,12 @@ def read_address(kind: str, value: object, rules: TargetRules) -> str:
 
 
 def read_mail_address(value: object) -> str:
-    """Return the address of a mailbox; its domain may have letters of any language.
+    """Return the address of a mailbox, which may have letters of any language.
 
     >>> read_mail_address("Ada.Lovelace+films@Bücher.example")
     'Ada.Lovelace+films@xn--bcher-kva.example'
+    >>> read_mail_address("jörg@example.org")
+    'jörg@example.org'
     """
     if isinstance(value, str) and len(value) <= _ADDRESS_BYTES:
         local, at, domain = value.rpartition("@")
@@ -173,9 +177,10 @@ def read_mail_address(value: object) -> str:
             ascii_domain = domain.encode("idna").decode().lower()
         except UnicodeError:
             ascii_domain = ""
-        fits = len(local) <= 64 and len(local) + len(ascii_domain) < _ADDRESS_BYTES
+        local = normalize("NFC", local)
+        size = len(local.encode(errors="replace"))
+        # Characters that are not printable, such as marks of direction, could hide what it says.
+        fits = size <= 64 and size + len(ascii_domain) < _ADDRESS_BYTES and local.isprintable()
         if at and fits and _LOCAL.fullmatch(local) and _DOMAIN.fullmatch(ascii_domain):
             return f"{local}@{ascii_domain}"
-    raise InvalidForm(
-        f"an address of mail is written name@example.org, with a name in ASCII, not {shown(value)}"
-    )
+    raise InvalidForm(f"an address of mail is written name@example.org, not {shown(value)}")

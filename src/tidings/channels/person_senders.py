@@ -17,7 +17,7 @@ from tidings.channels.mail import code_mail, digest_mail
 from tidings.channels.person_channel import KINDS, MAIL, PersonChannel
 from tidings.channels.reader_links import LinkOwner, ReaderLinks
 from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
-from tidings.channels.smtp import SmtpSettings, send_mail
+from tidings.channels.smtp import SmtpConnections, SmtpSettings, send_mail
 from tidings.channels.webhook_target import TargetRules
 from tidings.errors import TidingsError
 from tidings.model.records import Delivery
@@ -54,9 +54,10 @@ class _Composer(Protocol):
 
 @dataclass(frozen=True)
 class MailTransport:
-    """Mails to one address."""
+    """Mails to one address, over the connections of all."""
 
     smtp: SmtpSettings
+    connections: SmtpConnections
     to: str
     compose: _Composer
     threads: ThreadPoolExecutor
@@ -68,12 +69,13 @@ class MailTransport:
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def close(self) -> None:
-        """Do nothing: connections are closed after each mail."""
+        """Close the connections, if no other channel sends mail."""
+        await asyncio.to_thread(self.connections.release)
 
     def _send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
         composed = self.compose(deliveries, digest)
         mail = digest_mail(self.smtp, self.to, composed, digest.id, digest.fixed_us)
-        return send_mail(self.smtp, self.to, mail)
+        return self.connections.send(self.to, mail)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ def person_openers(
 ) -> dict[str, OpenSender]:
     """Return what opens the senders of people's channels, by kind."""
     threads = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail")
+    connections = None if settings.smtp is None else SmtpConnections(settings.smtp)
 
     def open_sender(channel: Channel) -> Sender | None:
         if channel.subscriber is None:
@@ -136,9 +139,10 @@ def person_openers(
         compose = partial(_compose, store, settings, owner)
         transport: DigestTransport
         if person.kind == MAIL:
-            if settings.smtp is None:
+            if settings.smtp is None or connections is None:
                 raise TidingsError(NO_MAIL)
-            transport = MailTransport(settings.smtp, person.address, compose, threads)
+            connections.retain()
+            transport = MailTransport(settings.smtp, connections, person.address, compose, threads)
         else:
             transport = ChatTransport(person, settings.rules, compose, open_http(), clock)
         return DigestSender(channel.key, channel.subscriber, person, store, transport, clock)

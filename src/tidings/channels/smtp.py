@@ -1,14 +1,17 @@
-"""SMTP: the settings of a mail server, and one mail handed to it."""
+"""SMTP: the settings of a mail server, and mail handed to it over connections that are kept."""
 
 import smtplib
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from email.headerregistry import Address
 from email.message import EmailMessage
+from email.policy import EmailPolicy
 from email.utils import parseaddr
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from tidings.channels.card import plain_line
@@ -26,6 +29,8 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _KEYS: Final = ("host", "from", "port", "security", "user", "password", "ca_file")
 _REASON_CHARACTERS: Final = 300
 _OPERATION_S: Final = 10.0
+_CLOSING: Final = 421
+_NO_UTF8: Final = "the mail server has no SMTPUTF8, so it takes names of mailboxes in ASCII only"
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class SmtpSettings:
     sender: str
     port: int
     security: str = STARTTLS
-    user: str | None = None
+    user: str | None = field(default=None, repr=False)
     password: Secret | None = None
     ca_file: Path | None = None
 
@@ -49,7 +54,7 @@ class SmtpSettings:
         table = TransportForm(form, _KEYS)
         security = table.choice("security", tuple(_PORTS), STARTTLS)
         port = validate.count("port", form.get("port", _PORTS[security]), InvalidForm, high=65_535)
-        host, user, password = table.text("host"), table.optional("user"), table.secret("password")
+        host, user, password = table.host("host"), table.optional("user"), table.secret("password")
         if (user is None) != (password is None):
             raise InvalidForm("a user needs a password, and a password a user")
         if user is not None and security == PLAIN and host not in _LOCAL:
@@ -74,28 +79,126 @@ def read_sender(value: object) -> str:
     name, address = parseaddr(value) if isinstance(value, str) else ("", "")
     if not address or "\n" in str(value) or "\r" in str(value):
         raise InvalidForm(f"`from` is written Name <name@example.org>, not {shown(value)}")
+    if not address.rpartition("@")[0].isascii():
+        raise InvalidForm(
+            f"the name of the mailbox in `from` must be ASCII, so that every server can answer; "
+            f"{shown(value)} is not"
+        )
     return str(Address(plain_line(name), addr_spec=read_mail_address(address)))
 
 
 def send_mail(settings: SmtpSettings, to: str, mail: EmailMessage) -> Outcome:
-    """Hand a mail to the server; return what it says about it.
-
-    What the server refuses for good (5xx) about the recipient or the mail is given up. Everything
-    else, also a login that fails, may work another time.
-    """
+    """Hand one mail to the server over a connection of its own; return what it says about it."""
+    connections = SmtpConnections(settings)
     try:
-        with _connect(settings) as smtp:
-            smtp.sendmail(parseaddr(settings.sender)[1], [to], mail.as_bytes())
-    except smtplib.SMTPRecipientsRefused as error:
-        code, text = error.recipients[to]
-        return _answer(code, text, is_final=True)
-    except smtplib.SMTPDataError as error:
-        return _answer(error.smtp_code, error.smtp_error, is_final=True)
-    except smtplib.SMTPResponseException as error:
-        return _answer(error.smtp_code, error.smtp_error, is_final=False)
-    except (smtplib.SMTPException, OSError, ValueError) as error:
-        return Outcome(Status.FAILED, plain_line(described(error), _REASON_CHARACTERS))
-    return SENT
+        return connections.send(to, mail)
+    finally:
+        connections.close_idle()
+
+
+class SmtpConnections:
+    """Connections to one mail server, which one mail after another goes through.
+
+    Each serves one thread at a time. Those that nobody uses are closed by `close_idle`, and also
+    once all who have called `retain` have called `release`.
+    """
+
+    def __init__(self, settings: SmtpSettings) -> None:
+        self._settings = settings
+        self._lock = Lock()
+        self._idle = list[smtplib.SMTP]()
+        self._owners = 0
+
+    def retain(self) -> None:
+        """Count an owner, for whom connections are kept open between mails."""
+        with self._lock:
+            self._owners += 1
+
+    def release(self) -> None:
+        """End what `retain` began."""
+        with self._lock:
+            self._owners -= 1
+            ended = not self._owners
+        if ended:
+            self.close_idle()
+
+    def send(self, to: str, mail: EmailMessage) -> Outcome:
+        """Hand a mail to the server; return what it says about it.
+
+        What the server refuses for good (5xx) about the recipient or the mail is given up.
+        Everything else, also a login that fails, may work another time.
+        """
+        try:
+            self._deliver(to, mail)
+        except smtplib.SMTPRecipientsRefused as error:
+            code, text = error.recipients[to]
+            return _answer(code, text, is_final=True)
+        except smtplib.SMTPDataError as error:
+            return _answer(error.smtp_code, error.smtp_error, is_final=True)
+        except smtplib.SMTPResponseException as error:
+            return _answer(error.smtp_code, error.smtp_error, is_final=False)
+        except smtplib.SMTPNotSupportedError:
+            return Outcome(Status.REFUSED, _NO_UTF8)
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            return Outcome(Status.FAILED, plain_line(described(error), _REASON_CHARACTERS))
+        return SENT
+
+    def _deliver(self, to: str, mail: EmailMessage) -> None:
+        """Use a connection that is open, or a new one.
+
+        A server ends connections that were idle, or had their share of mails. It says so before
+        it takes the next mail, so none is handed over twice because of it.
+        """
+        while True:
+            with self._lock:
+                kept = self._idle.pop() if self._idle else None
+            if kept is None:
+                return self._transmit(_connect(self._settings), to, mail)
+            try:
+                kept.rset()
+            except (smtplib.SMTPException, OSError):
+                kept.close()
+                continue
+            try:
+                return self._transmit(kept, to, mail)
+            except smtplib.SMTPSenderRefused as error:
+                if error.smtp_code != _CLOSING:
+                    raise
+
+    def _transmit(self, smtp: smtplib.SMTP, to: str, mail: EmailMessage) -> None:
+        sender = parseaddr(self._settings.sender)[1]
+        try:
+            if to.isascii():
+                smtp.sendmail(sender, [to], mail.as_bytes())
+            else:  # RFC 6531
+                assert isinstance(mail.policy, EmailPolicy)
+                content = mail.as_bytes(policy=mail.policy.clone(utf8=True))
+                smtp.sendmail(sender, [to], content, ["SMTPUTF8", "BODY=8BITMIME"])
+        finally:
+            self._keep(smtp)
+
+    def _keep(self, smtp: smtplib.SMTP) -> None:
+        """Keep a connection for the next mail, if it is still open and there may be one."""
+        with self._lock:
+            if smtp.sock is not None and self._owners:
+                self._idle.append(smtp)
+                return
+        _quit(smtp)
+
+    def close_idle(self) -> None:
+        """Close the connections that no mail goes through."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for smtp in idle:
+            _quit(smtp)
+
+
+def _quit(smtp: smtplib.SMTP) -> None:
+    """End a connection; what the server says to that matters to nobody."""
+    with suppress(smtplib.SMTPException, OSError):
+        if smtp.sock is not None:
+            smtp.quit()
+    smtp.close()
 
 
 def _connect(settings: SmtpSettings) -> smtplib.SMTP:

@@ -196,4 +196,7 @@ def _scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 1_000:
         return ""  # Python refuses to print integers of thousands of digits
-    return str(value).strip() if isinstance(value, _SCALARS) else ""
+    if not isinstance(value, _SCALARS):
+        return ""
+    # Half of a surrogate pair, which JSON may hold, cannot be encoded.
+    return str(value).strip().encode(errors="replace").decode()

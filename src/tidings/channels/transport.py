@@ -78,6 +78,15 @@ class TransportForm:
             raise InvalidForm(f"{name} must be a non-empty string, not {text}")
         return value
 
+    def host(self, name: str) -> str:
+        """Return a text that says where something is; one that holds a user is refused unshown."""
+        value = self.text(name)
+        if "@" in value:
+            raise InvalidForm(
+                f"{name} must not hold a user or a password; they have their own keys"
+            )
+        return value
+
     def optional(self, name: str) -> str | None:
         """Return a text, or None if the key is missing."""
         return self.text(name) if name in self._form else None

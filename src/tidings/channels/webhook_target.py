@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.formats.public_address import NetworkAddress, embedded_address, is_public
+from tidings.formats.redaction import HIDDEN
 
 if TYPE_CHECKING:
     import httpx2
@@ -75,15 +76,16 @@ def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
         raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
     http = _http()
+    given = HIDDEN if "@" in text else shown(text)  # a user would have a password
     try:
         url: httpx2.URL = http.URL(text)
         is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
     except (http.InvalidURL, ValueError, UnicodeError) as error:
-        raise InvalidForm(f"`url` {shown(text)} cannot be read: {error}") from None
+        reason = "a user or a password does not belong there" if given == HIDDEN else error
+        raise InvalidForm(f"`url` {given} cannot be read: {reason}") from None
     if not is_complete or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
         raise InvalidForm(
-            f"`url` is http:// or https:// with a host, without a user or a fragment, not "
-            f"{shown(text)}"
+            f"`url` is http:// or https:// with a host, without a user or a fragment, not {given}"
         )
     if not any(fnmatchcase(url.host.lower(), pattern) for pattern in rules.hosts):
         raise InvalidForm(f"webhooks of this service may not go to the host {shown(url.host)}")
@@ -142,4 +144,8 @@ def _literal(host: str) -> NetworkAddress | None:
     try:
         return ip_address(name)
     except ValueError:
+        pass
+    try:  # 2130706433, 0x7f000001 and 127.1 are addresses, too
+        return IPv4Address(socket.inet_aton(name))
+    except OSError:
         return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.channels import test_jetstream
+from tests.channels.mailbox import mail_server
 from typer.testing import CliRunner
 
 from tidings.app.cli import app
@@ -67,6 +68,36 @@ def test_a_run_without_a_store_keeps_an_outbox_in_its_folder(nats: str, tmp_path
     assert test_jetstream.events_of(messages) == [f"f{n}" for n in range(10, 33)]
 
 
+def test_mail_that_waits_is_sent_by_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.app.run.sending.DRAIN_S", 0.0)
+    with mail_server() as before:
+        port = before.port
+    config = write(
+        tmp_path,
+        f"""
+[mail]
+host = "127.0.0.1"
+port = {port}
+security = "none"
+from = "t@films.example"
+[[people]]
+subscriber = "ada"
+kind = "mail"
+address = "ada@example.org"
+every = "delivery"
+""",
+    )
+    [report] = run(config)["channels"]
+    assert report["sent"] == 0
+    with mail_server(port=port) as box:
+        assert tidings("channel", "resume", config, "mail").exit_code == 0
+        sent = tidings("channel", "send", config)
+        assert f"{report['waiting']} sent" in sent.stdout
+    assert box.mails
+
+
 def test_commands_show_pause_and_send(
     nats: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +114,7 @@ def test_commands_show_pause_and_send(
     assert tidings("channel", "send", config).exit_code == 0
     assert test_jetstream.received(nats, "commands") == []
     assert tidings("channel", "resume", config, "q").exit_code == 0
-    assert tidings("channel", "send", config).exit_code == 0
+    assert "20 sent" in tidings("channel", "send", config).stdout
     assert len(test_jetstream.received(nats, "commands")) == 20
     assert "0 messages" in tidings("channel", "failures", config, "q").output
     assert "0 messages" in tidings("channel", "retry", config, "q").output

@@ -161,7 +161,8 @@ def send(
 ) -> None:
     """Send what waits in the outbox of a config, without running its pipeline.
 
-    A channel that fails is tried again for some seconds. Several of these may run at once.
+    A channel that fails is tried again for some seconds; one that rests after a failure waits for
+    its time, unless `tidings channel resume` ends the rest. Several of these may run at once.
 
     For example:
 
@@ -169,15 +170,24 @@ def send(
         tidings channel send pipeline.toml --follow
     """
     from tidings.app.channels import ChannelPlace
-    from tidings.app.run.sending import DRAIN_S
+    from tidings.app.output.console import open_console
+    from tidings.app.output.run_output import print_channel
+    from tidings.app.run.sending import DRAIN_S, sending
     from tidings.app.signals import StopActions, stop_on_signals
     from tidings.channels import Dispatcher
     from tidings.channels.registry import declare, openers
     from tidings.store import open_store
 
     place = ChannelPlace.at(config)
-    if not place.declared:
-        raise TidingsError(f"{config} declares no channels; write [[channels]]")
+    if not place.declared and (place.run is None or not place.run.sends):
+        raise TidingsError(f"{config} declares no channels; write [[channels]] or [[people]]")
+    if place.run is not None:
+        with stop_on_signals(StopActions()) as stop, sending(place.run, stop) as channels:
+            if follow:
+                stop.wait()
+        for report in channels.reports if channels is not None else ():
+            print_channel(open_console(), report)
+        return
     with open_store(place.store) as store, stop_on_signals(StopActions()) as stop:
         declare(store, place.declared, int(time.time() * 1e6))
         Dispatcher(store, openers(place.declared)).run(stop, None if follow else DRAIN_S)

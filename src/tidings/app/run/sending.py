@@ -56,10 +56,10 @@ class RunChannels:
         )
         self._thread.start()
 
-    def drain(self) -> None:
+    def drain(self, stop: Flag | None = None) -> None:
         """Send the rest, and report; a channel that fails is left to the next run."""
         self.stop()
-        self._dispatcher().run(Flag(), DRAIN_S)
+        self._dispatcher().run(stop or Flag(), DRAIN_S)
         self.reports = [self._report(self._state(key)) for key in self._targets]
 
     def stop(self) -> None:
@@ -104,10 +104,11 @@ def _declare_all(store: Store, config: Config) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def sending(config: Config) -> Iterator[RunChannels | None]:
+def sending(config: Config, stop: Flag | None = None) -> Iterator[RunChannels | None]:
     """Send to the channels of a config while something else writes deliveries; then the rest.
 
-    After an error only what is being sent is finished: the outbox keeps the rest.
+    A flag that is set leaves the rest to the next time. After an error only what is being sent is
+    finished: the outbox keeps the rest.
     """
     if not config.sends:
         yield None
@@ -119,4 +120,4 @@ def sending(config: Config) -> Iterator[RunChannels | None]:
         except BaseException:
             channels.stop()
             raise
-        channels.drain()
+        channels.drain(stop)
