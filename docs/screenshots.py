@@ -40,7 +40,7 @@ DIGEST = {
 FILM = {"genre": ["drama", "romance"], "year": 1997, "rating": 8.1}
 PICTURES = [
     Picture("feed", "feed?subscriber=ada", "main li"),
-    Picture("why-not", "feed?subscriber=ada&show=unsent", ".why .reasons", "[aria-expanded]"),
+    Picture("why-not", "feed?subscriber=ada&show=unsent", ".why .reasons", "text=Why not?"),
     Picture("interests", "interests?subscriber=ada&edit=ada-dramas", ".examples li"),
     Picture("rules", f"rules?subscriber=ada&policy={json.dumps(DIGEST)}", ".stat"),
     Picture("reach", f"reach?event={json.dumps(FILM)}", ".placements li"),

@@ -254,6 +254,21 @@ def test_what_may_have_had_an_effect_is_not_sent_twice() -> None:
         repeatable.after_error(http.ReadError("broken"))
 
 
+def test_a_stream_that_was_open_is_not_given_up() -> None:
+    http = connection.load_http()
+    attempts = connection.Attempts(None, connection.Retries(2, chance=lambda: 1.0), "here")
+    assert [attempts.after_error(http.ConnectError("refused")) for _ in range(2)] == [0.2, 0.4]
+    with pytest.raises(ServiceError, match="cannot be reached"):
+        attempts.after_error(http.ConnectError("refused"))
+    attempts.succeeded()
+    pauses = [attempts.after_error(http.ConnectError("refused")) for _ in range(20)]
+    assert pauses == [0.2] + 19 * [0.4]
+    unrepeated = connection.Attempts(None, connection.Retries(0), "here")
+    unrepeated.succeeded()
+    with pytest.raises(ServiceError, match="cannot be reached"):
+        unrepeated.after_error(http.ConnectError("refused"))
+
+
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host", "", "http://"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(TidingsError, match="address of a service"):

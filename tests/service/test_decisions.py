@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -163,3 +164,18 @@ def test_a_condition_that_cannot_be_read_has_a_position(client: httpx2.Client) -
     assert client.post("/v1/conditions:check", json={}).status_code == 422
     assert client.post("/v1/conditions:check", json={"what": "a = 1"}).status_code == 422
     assert client.post("/v1/conditions:check", json={"where": 7}).status_code == 422
+
+
+def test_what_came_too_late_was_not_sent(tmp_path: Path) -> None:
+    now = int(time.time())
+    with service_at(str(tmp_path / "t.db")) as client:
+        form = {"subscriber": "ada", "where": "n = 1"}
+        client.put("/v1/subscriptions/s1", json=form, params={"wait": "applied"})
+        for name, at, n in (("new", now, 1), ("late", now - 60, 1), ("other", now - 60, 2)):
+            event = {"id": name, "published_at": at, "attributes": {"n": n}}
+            client.post("/v1/events", json=event, params={"wait": "delivered"})
+        assert outcomes(client, "ada") == {"late": "late", "new": "delivered"}
+        assert outcomes(client, "ada", show="unsent") == {"late": "late"}
+        assert outcomes(client, "ada", show="unmatched") == {"other": "unmatched"}
+        question = {"subscriber": "ada", "event": "late"}
+        assert "too late" in client.get("/v1/explain", params=question).json()["note"]

@@ -84,7 +84,8 @@ def test_a_stream_ends_when_its_token_is_revoked_and_when_the_server_stops(tmp_p
     with open_store(address) as store:
         token = store.tokens.create("subscriber", 0, subscriber="ada")
         store.catalogue.put({"id": "ada"}, {"id": "bob"})
-        settings = ServiceSettings(heartbeat_s=0.05)
+        # Long before the next heartbeat, and although the token may send no further request.
+        settings = ServiceSettings(heartbeat_s=600, rate=1)
         with server_at(address, settings) as server, client_of(server, token) as client:
             assert client.get(PATH.format("bob")).status_code == 403
             events = follow(client, "ada")

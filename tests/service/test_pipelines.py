@@ -15,14 +15,16 @@ def publish(store: Store) -> None:
     store.publications.accept([NewPublication(Event("e1", {"n": 1}, 1))], 0)
 
 
-def test_beside_spark_all_tenants_but_the_default_one_are_served(address: str) -> None:
+def test_beside_spark_the_tenants_that_are_not_on_it_are_served(address: str) -> None:
     stop = threading.Event()
     with open_store(address) as main, open_store(address, tenant="acme") as acme:
         main.tokens.create("publisher", 0, tenant="acme")
-        publish(main)
-        publish(acme)
-        thread = start_beside_spark(address, ServiceSettings(), stop)
-        eventually(lambda: acme.notifications.get("ada", "e1"))
-        stop.set()
-        thread.join(60)
-        assert main.log.last().number == 0
+        main.tokens.create("publisher", 0, tenant="large")
+        with open_store(address, tenant="large") as large:
+            for store in (main, large, acme):
+                publish(store)
+            thread = start_beside_spark(address, ServiceSettings(), stop, ["default", "large"])
+            eventually(lambda: acme.notifications.get("ada", "e1"))
+            stop.set()
+            thread.join(60)
+            assert main.log.last().number == large.log.last().number == 0

@@ -52,3 +52,18 @@ def test_a_problem_points_at_the_field(
 
 def test_a_form_that_is_fine_is_read() -> None:
     assert load_form(loads_subscriber, {"id": "ada"}).id == "ada"
+
+
+def test_a_long_list_is_pointed_at_as_a_whole_after_little_work() -> None:
+    reads = 0
+
+    def loads(form: Any) -> object:
+        nonlocal reads
+        reads += 1
+        return loads_event(form)
+
+    form = {"id": "e", "published_at": 0, "attributes": {"a": [1] * 1_000 + [None] + [1] * 1_000}}
+    with pytest.raises(HttpProblem) as caught:
+        load_form(loads, form)
+    assert caught.value.to_dict()["pointer"] == "/attributes/a"
+    assert reads < 50

@@ -3,15 +3,19 @@
 import json
 import socket
 from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
 
 import httpx2
+import pyarrow as pa
 import pytest
 from tests.service.running import client_of, lines, server_at
 
+from tidings.errors import TidingsError
 from tidings.service.server import WebServer
 from tidings.service.settings import ServiceSettings
 
-SETTINGS = ServiceSettings(body_bytes=20_000, body_s=0.2, head_s=0.2)
+SETTINGS = ServiceSettings(body_bytes=20_000, body_records=50, body_s=0.2, head_s=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,13 @@ def send(server: WebServer, text: bytes) -> bytes:
         return received
 
 
+def arrow_stream(columns: dict[str, list[Any]]) -> bytes:
+    table, stream = pa.table(columns), BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("text", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_head_that_does_not_come_is_not_waited_for(server: WebServer, text: bytes) -> None:
@@ -67,6 +78,34 @@ def test_a_large_body_is_refused_before_it_is_read(client: httpx2.Client) -> Non
         yield from [b" " * 5_000] * 5
 
     assert client.post("/v1/events", content=chunks()).status_code == 413
+
+
+def test_too_many_records_are_refused(client: httpx2.Client) -> None:
+    content = arrow_stream({"id": [str(number) for number in range(51)], "published_at": [0] * 51})
+    bodies = {
+        "application/json": b"[" + b"1," * 50 + b"1]",
+        "application/x-ndjson": b"1\n" * 51,
+        "application/vnd.apache.arrow.stream": content,
+    }
+    for path in ("/v1/events", "/v1/subscriptions:import"):
+        for kind, body in bodies.items():
+            if "arrow" not in kind or "events" in path:
+                answer = client.post(path, content=body, headers={"Content-Type": kind})
+                assert answer.status_code == 413, (path, kind)
+                assert "more than 50 records" in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("client")
+def test_a_body_that_breaks_off_is_no_error_of_the_service(
+    server: WebServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(head)
+    chunked = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert send(server, chunked + b"not a size\r\n").startswith(b"HTTP/1.1 400")
+    assert send(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(
@@ -111,6 +150,14 @@ def test_damaged_arrow_is_refused(client: httpx2.Client, content: bytes) -> None
     assert "/tmp" not in answer.text
 
 
+def test_arrow_without_times_is_refused(client: httpx2.Client) -> None:
+    headers = {"Content-Type": "application/vnd.apache.arrow.stream"}
+    content = arrow_stream({"id": ["e1"], "genre": ["drama"]})
+    answer = client.post("/v1/events", content=content, headers=headers)
+    detail = "the body: there is no column published_at among id, genre"
+    assert (answer.status_code, answer.json()["detail"]) == (400, detail)
+
+
 def test_a_costly_condition_is_refused(client: httpx2.Client) -> None:
     parts = " and ".join(f"(a{n} = 1 or b{n} = 1)" for n in range(20))
     answer = client.put("/v1/subscriptions/s", json={"subscriber": "ada", "where": parts})
@@ -131,3 +178,10 @@ def test_lines_that_are_refused_do_not_stop_the_others(client: httpx2.Client) ->
 @pytest.mark.parametrize("path", ["/v1/feeds/%00", "/v1/feeds/%ff", "/v1/feeds/..%2f..", "/%2e%2e"])
 def test_odd_paths_lead_nowhere(client: httpx2.Client, path: str) -> None:
     assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "\ud800", "a..b", "127.0.0.1\0"])
+def test_a_host_that_is_none_is_refused(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.service.server.check_exposure", lambda *_: None)
+    with pytest.raises(TidingsError, match="cannot listen on"):
+        WebServer("unused.db", host=host)

@@ -77,35 +77,44 @@ def request_options(call: Call[Any]) -> dict[str, Any]:
 
 
 class Attempts:
-    """The attempts to have an answer to one call, or to keep a stream, and the pauses between."""
+    """The attempts to have an answer to one call, or to keep a stream, and the pauses between.
+
+    A stream that was open once is never given up, however long the service is away.
+    """
 
     def __init__(self, call: Call[Any] | None, retries: Retries, url: object) -> None:
+        self._is_stream, self._was_open = call is None, False
         self._repeatable = call is None or call.repeatable
         self._retries, self._url = retries, url
         self._failures = 0
 
     def succeeded(self) -> None:
         """Begin to count again."""
-        self._failures = 0
+        self._failures, self._was_open = 0, True
 
     def after(self, response: "httpx2.Response") -> float | None:
         """Return the pause before the next attempt; None if this answer is final."""
         status = response.status_code
         if status not in _NEVER_DONE and not (self._repeatable and status in _MAYBE_DONE):
             return None
-        self._failures += 1
-        return self._retries.pause_s(self._failures, response.headers.get("retry-after", ""))
+        return self._pause_s(response.headers.get("retry-after", ""))
 
     def after_error(self, error: Exception) -> float:
         """Return the pause before the next attempt; raise an error if there is none."""
         http = load_http()
         is_harmless = isinstance(error, http.ConnectError | http.ConnectTimeout)
-        self._failures += 1
-        pause_s = self._retries.pause_s(self._failures)
+        pause_s = self._pause_s()
         if pause_s is None or not (self._repeatable or is_harmless):
             reason = described(error)
             raise ServiceError(f"the service at {self._url} cannot be reached: {reason}") from error
         return pause_s
+
+    def _pause_s(self, retry_after: str = "") -> float | None:
+        """Count a failure; return the pause after it, or None to give up."""
+        self._failures += 1
+        if self._is_stream and self._was_open:
+            self._failures = min(self._failures, self._retries.most)
+        return self._retries.pause_s(self._failures, retry_after) if self._failures else None
 
 
 def check(response: "httpx2.Response") -> None:

@@ -82,22 +82,27 @@ class Gate:
 
     def admit_again(self, request: Request) -> Caller:
         """Return who sends a request that goes on and on; refuse a token that was revoked."""
-        return self.admit(request, _bearer(request))
+        return self.admit(request, _bearer(request), is_new=False)
 
-    def admit(self, request: Request, token: str | None) -> Caller:
-        """Return who sends a request; refuse a token that is not valid."""
+    def admit(self, request: Request, token: str | None, *, is_new: bool = True) -> Caller:
+        """Return who sends a request; refuse a token that is not valid, and too many requests.
+
+        Only a request that `is_new` counts.
+        """
         tokens = self.tenants.main.store.tokens
         self._has_tokens = self._has_tokens or tokens.exist()
         if not self._has_tokens and self.is_local:
             _check_origin(request)
-            self._limit.check(_LOCAL)
+            if is_new:
+                self._limit.check(_LOCAL)
             return Caller(self.tenants.main, "admin")
         if token is None:
             raise HttpProblem(401, "a bearer token is required", headers=_CHALLENGE)
         found = tokens.find(token, time.time_ns() * SECOND_US // 10**9)
         if found is None:
             raise HttpProblem(401, "the token is not valid", headers=_CHALLENGE)
-        self._limit.check(found.id)
+        if is_new:
+            self._limit.check(found.id)
         return Caller(self.tenants.get(found.tenant), found.role, found.subscriber)
 
 

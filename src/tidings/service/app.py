@@ -42,7 +42,7 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         tenants = Tenants(address, chosen)
         app.state.gate = Gate(tenants, chosen, is_local=host in LOOPBACK)
-        app.state.live = LivePush()
+        app.state.live = LivePush(tenants.main)
         try:
             yield
         finally:
@@ -53,6 +53,7 @@ def create_app(
         version=version("tidings"),
         summary="Ranked publish/subscribe: the k best events for each subscriber.",
         lifespan=lifespan,
+        docs_url=None,  # the framework's own fetches scripts from elsewhere
         redoc_url=None,
     )
     app.state.settings = chosen

@@ -1,10 +1,12 @@
 """The bodies of requests: read within limits of size and time, and parsed strictly."""
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from fastapi import Depends, Request
+from starlette.requests import ClientDisconnect
 
 from tidings.errors import InvalidForm
 from tidings.formats.json_text import read_json, read_lines
@@ -21,6 +23,9 @@ class NumberedForm(NamedTuple):
 
     position: int
     form: Any
+
+
+T = TypeVar("T")
 
 
 class Body(NamedTuple):
@@ -50,11 +55,22 @@ class Body(NamedTuple):
             forms = self.json()
             if not isinstance(forms, list):
                 raise HttpProblem(422, "the body is not a JSON array", pointer="")
-            return [NumberedForm(*item) for item in enumerate(forms, start=1)]
-        return [
-            self._line(*line)
-            for line in read_lines(BytesIO(self.content), self.settings.limits.record_bytes)
-        ]
+            return [NumberedForm(*item) for item in enumerate(self.limited(forms), start=1)]
+        lines = read_lines(BytesIO(self.content), self.settings.limits.record_bytes)
+        return [self._line(*line) for line in self.limited(lines)]
+
+    def limited(self, records: Iterable[T]) -> Iterator[T]:
+        """Yield the records of the body; refuse it if there are too many.
+
+        Of tiny ones, a body that is not too large could keep a core busy for a minute.
+        """
+        most = self.settings.body_records
+        for number, record in enumerate(records):
+            if number == most:
+                raise HttpProblem(
+                    413, f"there are more than {most:,} records; send several requests"
+                )
+            yield record
 
     def _line(self, position: int, text: bytes, whole: bool) -> NumberedForm | BadRecord:
         reason = "the line is too long"
@@ -72,7 +88,7 @@ async def _read_body(request: Request) -> Body:
         raise HttpProblem(415, "the body is compressed; send it as it is")
     too_large = HttpProblem(413, f"the body is above the limit of {settings.body_bytes:,} bytes")
     length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > settings.body_bytes:
+    if not length.isdecimal() or len(length) > 20 or int(length) > settings.body_bytes:
         raise too_large
     content = bytearray()
     try:
@@ -81,6 +97,8 @@ async def _read_body(request: Request) -> Body:
                 content += chunk
                 if len(content) > settings.body_bytes:
                     raise too_large
+    except ClientDisconnect:  # nobody reads the answer
+        raise HttpProblem(400, "the body has not arrived as a whole") from None
     except TimeoutError:
         raise HttpProblem(408, f"the body has not arrived within {settings.body_s:g} s") from None
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()

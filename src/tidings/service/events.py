@@ -51,7 +51,8 @@ def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatc
     is_cloud = bool(context) or body.media_type in (CLOUD_EVENT, CLOUD_EVENTS)
     read = _read_cloud_event if is_cloud else _read
     if isinstance(form, list) and body.media_type != CLOUD_EVENT:
-        return _batch(map(NumberedForm._make, enumerate(form, start=1)), body.settings, read)
+        records = map(NumberedForm._make, enumerate(body.limited(form), start=1))
+        return _batch(records, body.settings, read)
     return PublicationBatch([load_form(lambda form: read(form, body.settings), form)], [])
 
 
@@ -105,10 +106,11 @@ def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
         path.write_bytes(content)
         try:
             rows = read_events(path, limits=body.settings.limits)
-            for position, row in enumerate(rows, start=1):
+            for position, row in enumerate(body.limited(rows), start=1):
                 yield row if isinstance(row, BadRecord) else NumberedForm(position, row)
         except TidingsError as error:
-            reason = str(error).replace(str(path), "the body")
+            # What follows is advice for those who have a config.
+            reason = str(error).partition("; say in [source]")[0].replace(str(path), "the body")
             raise HttpProblem(400, reason) from None
 
 

@@ -7,6 +7,7 @@ reader that is slower than its queue is disconnected, and resumes where it was.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -153,12 +154,16 @@ class LiveInboxes:
 
 
 class LivePush:
-    """The live inboxes of all tenants of a service."""
+    """The live inboxes of all tenants of a service; the `main` one has the tokens of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, main: Tenant) -> None:
         self._loop = asyncio.get_running_loop()
         self._inboxes: dict[str, LiveInboxes] = {}
         self._lock = Lock()
+        self._tokens = main.store.tokens
+        self._revoked = self._tokens.count_revoked()
+        self._revocation = asyncio.Event()  # another one after each revocation
+        main.changed.append(self._look_at_tokens)
 
     def of(self, tenant: Tenant) -> LiveInboxes:
         """Return the live inboxes of a tenant."""
@@ -166,6 +171,21 @@ class LivePush:
             if tenant.name not in self._inboxes:
                 self._inboxes[tenant.name] = LiveInboxes(tenant, self._loop)
             return self._inboxes[tenant.name]
+
+    async def wait_for_revocation(self, seconds: float) -> None:
+        """Wait until a token was revoked, or for some time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._revocation.wait(), seconds)
+
+    def _look_at_tokens(self) -> None:
+        revoked = self._tokens.count_revoked()
+        if revoked != self._revoked:
+            self._revoked = revoked
+            self._loop.call_soon_threadsafe(self._tell_of_revocation)
+
+    def _tell_of_revocation(self) -> None:
+        told, self._revocation = self._revocation, asyncio.Event()
+        told.set()
 
     def close(self) -> None:
         """End all streams; called in the event loop."""

@@ -47,16 +47,24 @@ def _maybe(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _form(required: str, *, closed: bool = True, **properties: Schema) -> Schema:
-    schema = {"type": "object", "required": required.split(), "properties": properties}
+def _form(*, optional: str = "", closed: bool = True, **properties: Schema) -> Schema:
+    required = [name for name in properties if name not in optional.split()]
+    schema = {"type": "object", "required": required, "properties": properties}
     return schema | ({"additionalProperties": False} if closed else {})
+
+
+def _all(schema: Schema, names: str) -> dict[str, Any]:
+    """Return the properties of fields that are alike."""
+    return dict.fromkeys(names.split(), schema)
 
 
 def _request(required: str, **properties: Schema) -> Schema:
     """Return the schema of a form that is sent: a field that is not required may be null."""
-    names = required.split()
-    optional = {name: _maybe(schema) for name, schema in properties.items() if name not in names}
-    return _form(required) | {"properties": properties | optional}
+    optional = properties.keys() - required.split()
+    forms: dict[str, Any] = {
+        name: _maybe(form) if name in optional else form for name, form in properties.items()
+    }
+    return _form(optional=" ".join(optional), **forms)
 
 
 def _list(items: Schema) -> Schema:
@@ -68,30 +76,27 @@ def _ref(name: str) -> Schema:
 
 
 def _page(name: str, key: Schema) -> Schema:
-    return _form("items next", items=_list(_ref(name)), next=_maybe(key))
+    return _form(items=_list(_ref(name)), next=_maybe(key))
 
 
 _FAILURE: Final[Schema] = _form(
-    "sequence attempts next_at reason",
-    sequence=_COUNT,
-    attempts=_COUNT,
-    next_at=_maybe(_TIME),
-    reason=_TEXT,
+    sequence=_COUNT, attempts=_COUNT, next_at=_maybe(_TIME), reason=_TEXT
 )
+_EVENT: Final[dict[str, Schema]] = {
+    "id": _ID_OR_NUMBER,
+    "published_at": {"anyOf": [_TIME, {"type": "number"}]},
+    "attributes": _OBJECT,
+    "sequence": _COUNT,
+    "probabilities": _OBJECT,
+    "content": _OBJECT,
+}
+_REFUSED: Final[Schema] = _list(_form(position=_COUNT, detail=_TEXT))
 SCHEMAS: Final[dict[str, Schema]] = {
-    "event": _request(
-        "id attributes",
-        id=_ID_OR_NUMBER,
-        published_at={"anyOf": [_TIME, {"type": "number"}]},
-        attributes=_OBJECT,
-        sequence=_COUNT,
-        probabilities=_OBJECT,
-        content=_OBJECT,
-    ),
+    "event": _request("id attributes", **_EVENT),
     "events": {"anyOf": [_ref("event"), _MANY]},
-    "recent_events": _form("items", items=_list(_ref("event"))),
+    "recent_events": _form(items=_list(_ref("event"))),
     "cloud_event": _form(
-        "specversion id source type",
+        optional="time",
         closed=False,
         specversion={"const": "1.0"},
         id=_ID,
@@ -141,25 +146,18 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "records": _MANY,
     "subscribers": _page("subscriber", _ID),
     "subscriptions": _page("subscription", _ID),
-    "change": _form("version applied", version=_COUNT, applied=_maybe(_FLAG)),
+    "change": _form(version=_COUNT, applied=_maybe(_FLAG)),
     "imported": _form(
-        "accepted refused problems version applied",
-        accepted=_COUNT,
-        refused=_COUNT,
-        problems=_list(_form("position detail", position=_COUNT, detail=_TEXT)),
-        version=_COUNT,
-        applied=_maybe(_FLAG),
+        accepted=_COUNT, refused=_COUNT, problems=_REFUSED, version=_COUNT, applied=_maybe(_FLAG)
     ),
     "published": _form(
-        "accepted repeated refused problems",
-        accepted=_COUNT,
-        repeated=_COUNT,
-        refused=_COUNT,
-        problems=_list(_form("position detail", position=_COUNT, detail=_TEXT)),
+        optional="deliveries",
+        **_all(_COUNT, "accepted repeated refused"),
+        problems=_REFUSED,
         deliveries=_maybe(_list(_ref("delivery"))),
     ),
     "delivery": _form(
-        "subscriber event rank position window matched sequence delivered_at",
+        optional="content",
         subscriber=_ID,
         event=_ID,
         rank=_SCORE,
@@ -170,37 +168,30 @@ SCHEMAS: Final[dict[str, Schema]] = {
         delivered_at=_TIME,
         content=_OBJECT,
     ),
-    "deliveries": _form("items", items=_list(_ref("delivery"))),
-    "inbox": _form("last read unread", last=_COUNT, read=_COUNT, unread=_COUNT),
-    "notifications": _form(
-        "items next inbox",
-        items=_list(_ref("delivery")),
-        next=_maybe(_COUNT),
-        inbox=_ref("inbox"),
-    ),
+    "deliveries": _form(items=_list(_ref("delivery"))),
+    "inbox": _form(last=_COUNT, read=_COUNT, unread=_COUNT),
+    "notifications": _form(items=_list(_ref("delivery")), next=_maybe(_COUNT), inbox=_ref("inbox")),
     "stream": {
         "description": "Server-sent events: the id is the sequence number, the data a delivery.",
         **_TEXT,
     },
-    "feed_address": _form("atom json", atom=_TEXT, json=_TEXT),
+    "feed_address": _form(atom=_TEXT, json=_TEXT),
     "feed_document": {"description": "Atom (RFC 4287), or JSON Feed 1.1."},
-    "removed": _form("removed", removed=_FLAG),
+    "removed": _form(removed=_FLAG),
     "webhook": _request("url", id=_ID, subscriber=_ID, url=_TEXT),
-    "webhook_secret": _form("secret", secret=_TEXT),
+    "webhook_secret": _form(secret=_TEXT),
     "webhook_state": _form(
-        "id subscriber url created_at sequence waiting failures disabled failed",
+        optional="secret",
         id=_ID,
         subscriber=_ID,
         url=_TEXT,
         created_at=_TIME,
-        sequence=_COUNT,
-        waiting=_COUNT,
-        failures=_COUNT,
+        **_all(_COUNT, "sequence waiting failures"),
         disabled=_maybe(_TEXT),
         failed=_list(_FAILURE),
         secret={"description": "Of a new one, and only once.", **_TEXT},
     ),
-    "webhooks": _form("items", items=_list(_ref("webhook_state"))),
+    "webhooks": _form(items=_list(_ref("webhook_state"))),
     "channel": _request(
         "kind address",
         id=_ID,
@@ -218,8 +209,6 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "channel_code": _request("code", code=_TEXT),
     "channel_state": _form(
-        "id subscriber kind address label zone every at days min_rank below_rank interests "
-        "created_at verified paused sent waiting failures reason disabled failed",
         id=_ID,
         subscriber=_ID,
         kind=_KIND,
@@ -235,27 +224,16 @@ SCHEMAS: Final[dict[str, Schema]] = {
         created_at=_TIME,
         verified=_FLAG,
         paused=_FLAG,
-        sent=_COUNT,
-        waiting=_COUNT,
-        failures=_COUNT,
+        **_all(_COUNT, "sent waiting failures"),
         reason=_maybe(_TEXT),
         disabled=_maybe(_TEXT),
         failed=_list(_FAILURE),
     ),
-    "channels": _form("items", items=_list(_ref("channel_state"))),
+    "channels": _form(items=_list(_ref("channel_state"))),
     "mark": _request("sequence mark", sequence=_COUNT | {"minimum": 1}, mark=_MARK),
-    "marked": _form("marked", marked=_FLAG),
+    "marked": _form(marked=_FLAG),
     "marks": _form(
-        "items",
-        items=_list(
-            _form(
-                "sequence mark channel marked_at",
-                sequence=_COUNT,
-                mark=_MARK,
-                channel=_maybe(_ID),
-                marked_at=_TIME,
-            )
-        ),
+        items=_list(_form(sequence=_COUNT, mark=_MARK, channel=_maybe(_ID), marked_at=_TIME))
     ),
     "template": _request(
         "",
@@ -264,32 +242,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
             for part in ("title", "summary", "link", "image", "reason")
         },
     ),
-    "template_question": _request(
-        "",
-        template=_ref("template"),
-        subscriber=_ID,
-        content=_OBJECT,
-    ),
-    "template_preview": _form(
-        "heading text html slack teams",
-        heading=_TEXT,
-        text=_TEXT,
-        html=_TEXT,
-        slack=_OBJECT,
-        teams=_OBJECT,
-    ),
+    "template_question": _request("", template=_ref("template"), subscriber=_ID, content=_OBJECT),
+    "template_preview": _form(**_all(_TEXT, "heading text html"), slack=_OBJECT, teams=_OBJECT),
     "read_mark": _request("sequence", sequence=_COUNT),
     "target_question": _request(
         "event",
-        event=_request(
-            "attributes",
-            id=_ID_OR_NUMBER,
-            published_at={"anyOf": [_TIME, {"type": "number"}]},
-            attributes=_OBJECT,
-            sequence=_COUNT,
-            probabilities=_OBJECT,
-            content=_OBJECT,
-        ),
+        event=_request("attributes", **_EVENT),
         k={"type": "integer", "minimum": 1, "maximum": 1_000},
         scorer=_PART,
         others={
@@ -299,9 +257,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "maximum": 100,
         },
     ),
-    "target": _form("items", items=_list(_ref("placement")), others=_list(_ref("placement"))),
+    "target": _form(
+        optional="others", items=_list(_ref("placement")), others=_list(_ref("placement"))
+    ),
     "placement": _form(
-        "subscription score",
+        optional="event position k kth_score lacking reason",
         subscription=_ID,
         score=_maybe(_SCORE),
         event=_ID,
@@ -312,7 +272,6 @@ SCHEMAS: Final[dict[str, Schema]] = {
         reason=_OBJECT,
     ),
     "explanation": _form(
-        "subscriber event outcome verdict rank reasons text events",
         closed=False,
         subscriber=_ID,
         event=_ID,
@@ -324,7 +283,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         events={"description": "The events that it names, by id.", **_OBJECT},
     ),
     "decision": _form(
-        "event published_at attributes outcome verdict rank matched other until note sequence",
+        optional="content",
         event=_ID,
         published_at=_TIME,
         attributes=_OBJECT,
@@ -338,43 +297,35 @@ SCHEMAS: Final[dict[str, Schema]] = {
         note=_maybe(_TEXT),
         sequence={"description": "Of its notification.", **_maybe(_COUNT)},
     ),
-    "decisions": _form(
-        "publications items next",
-        publications=_COUNT,
-        items=_list(_ref("decision")),
-        next=_maybe(_ID),
-    ),
+    "decisions": _form(publications=_COUNT, items=_list(_ref("decision")), next=_maybe(_ID)),
     "attributes": _form(
-        "publications items",
         publications=_COUNT,
         items=_list(
             _form(
-                "name written publications types distinct values",
                 name=_NAME,
                 written={"description": "As conditions write it.", **_NAME},
                 publications=_COUNT,
                 types=_list(_NAME),
                 distinct=_COUNT,
-                values=_list(_form("written publications", written=_TEXT, publications=_COUNT)),
+                values=_list(_form(written=_TEXT, publications=_COUNT)),
             )
         ),
     ),
     "condition_question": _request("where", where=_TEXT),
     "condition_answer": _form(
-        "problem publications matched examples advice",
-        problem=_maybe(_form("detail position", detail=_TEXT, position=_maybe(_COUNT))),
+        problem=_maybe(_form(detail=_TEXT, position=_maybe(_COUNT))),
         publications=_maybe(_COUNT),
         matched=_maybe(_COUNT),
         examples=_list(
             _form(
-                "event published_at attributes",
+                optional="content",
                 event=_ID,
                 published_at=_TIME,
                 attributes=_OBJECT,
                 content=_OBJECT,
             )
         ),
-        advice=_list(_form("predicate text", predicate=_TEXT, text=_TEXT)),
+        advice=_list(_form(predicate=_TEXT, text=_TEXT)),
     ),
     "preview_question": _request(
         "",
@@ -386,13 +337,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
         limit={"type": "integer", "minimum": 1, "maximum": 1_000},
     ),
     "preview": _form(
-        "publications items",
+        optional="comparison",
         publications=_COUNT,
         items=_list(_ref("delivery")),
         comparison=_ref("comparison"),
     ),
     "comparison": _form(
-        "tried saved comes goes stays timeline",
         tried=_ref("figures"),
         saved=_ref("figures"),
         comes=_ref("change_list"),
@@ -400,7 +350,6 @@ SCHEMAS: Final[dict[str, Schema]] = {
         stays=_ref("change_list"),
         timeline=_maybe(
             _form(
-                "start seconds published tried saved",
                 start=_TIME,
                 seconds=_SCORE,
                 published=_list(_COUNT),
@@ -409,90 +358,49 @@ SCHEMAS: Final[dict[str, Schema]] = {
             )
         ),
     ),
-    "change_list": _form("count items", count=_COUNT, items=_list(_ref("delivery"))),
+    "change_list": _form(count=_COUNT, items=_list(_ref("delivery"))),
     "figures": _form(
-        "matches delivered share mean_score mean_rank mean_age_s diversity coverage held released "
-        "dropped dropped_by",
         matches=_COUNT,
         delivered=_COUNT,
-        share=_maybe(_SCORE),
-        mean_score=_maybe(_SCORE),
-        mean_rank=_maybe(_SCORE),
-        mean_age_s=_maybe(_SCORE),
-        diversity=_maybe(_SCORE),
-        coverage=_maybe(_SCORE),
-        held=_COUNT,
-        released=_COUNT,
-        dropped=_COUNT,
+        **_all(_maybe(_SCORE), "share mean_score mean_rank mean_age_s diversity coverage"),
+        **_all(_COUNT, "held released dropped"),
         dropped_by=_OBJECT,
     ),
-    "caller": _form(
-        "role subscriber tenant",
-        role=_maybe(_NAME),
-        subscriber=_maybe(_ID),
-        tenant=_maybe(_NAME),
-    ),
-    "health": _form("status", status=_TEXT),
+    "caller": _form(role=_maybe(_NAME), subscriber=_maybe(_ID), tenant=_maybe(_NAME)),
+    "health": _form(status=_TEXT),
     "operations": _form(
-        "time pipeline publications delivered subscribers subscriptions index letters set_aside "
-        "webhooks samples",
         time=_TIME,
         pipeline={"enum": ["idle", "working", "stalled"]},
-        publications=_form(
-            "last taken waiting lag_s", last=_COUNT, taken=_COUNT, waiting=_COUNT, lag_s=_SCORE
-        ),
-        delivered=_COUNT,
-        subscribers=_COUNT,
-        subscriptions=_COUNT,
+        publications=_form(last=_COUNT, taken=_COUNT, waiting=_COUNT, lag_s=_SCORE),
+        **_all(_COUNT, "delivered subscribers subscriptions"),
         index=_form(
-            "version applied step files",
-            version=_COUNT,
-            applied=_COUNT,
-            step=_COUNT,
+            **_all(_COUNT, "version applied step"),
             files={
                 "description": "The last versions of the index files of a pipeline on Spark.",
                 **_list(
                     _form(
-                        "version source parts changes built_at",
-                        version=_COUNT,
-                        source=_COUNT,
-                        parts=_COUNT,
-                        changes=_COUNT,
-                        built_at=_TIME,
+                        version=_COUNT, source=_COUNT, parts=_COUNT, changes=_COUNT, built_at=_TIME
                     )
                 ),
             },
         ),
-        letters=_form("late dead", late=_COUNT, dead=_COUNT),
-        set_aside=_form(
-            "count items",
-            count=_COUNT,
-            items=_list(_form("subscriber reason", subscriber=_ID, reason=_TEXT)),
-        ),
-        webhooks=_form(
-            "total disabled failing outbox retries given_up",
-            total=_COUNT,
-            disabled=_COUNT,
-            failing=_COUNT,
-            outbox=_COUNT,
-            retries=_COUNT,
-            given_up=_COUNT,
-        ),
+        letters=_form(late=_COUNT, dead=_COUNT),
+        set_aside=_form(count=_COUNT, items=_list(_form(subscriber=_ID, reason=_TEXT))),
+        webhooks=_form(**_all(_COUNT, "total disabled failing outbox retries given_up")),
         samples={
             "description": "Columns of samples, one every five seconds, of the last hour at most.",
-            **_form("times", closed=False, times=_list(_TIME)),
+            **_form(closed=False, times=_list(_TIME)),
         },
     ),
     "conditions": _form(
-        "publications subscriptions broad slow unmatched",
         publications=_COUNT,
         subscriptions=_COUNT,
         broad=_list(_ref("condition_figures")),
         slow=_list(_ref("condition_figures")),
-        unmatched=_form("count items", count=_COUNT, items=_list(_ref("condition_figures"))),
+        unmatched=_form(count=_COUNT, items=_list(_ref("condition_figures"))),
     ),
     "condition_figures": _form(
-        "subscription subscriber",
+        optional="where any matches microseconds hint",
         subscription=_ID,
         subscriber=_ID,
         where=_TEXT,
@@ -504,9 +412,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
         },
         hint=_maybe(_TEXT),
     ),
-    "letters": _form("items next", items=_list(_ref("letter")), next=_maybe(_COUNT)),
+    "letters": _form(items=_list(_ref("letter")), next=_maybe(_COUNT)),
     "letter": _form(
-        "id kind record reason query batch taken_at",
         id=_COUNT,
         kind={"enum": ["dead", "late"]},
         record={"description": "The event or other record, as far as it could be read."},
@@ -516,13 +423,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
         taken_at=_maybe(_TIME),
     ),
     "retry_question": _request("ids", ids={"minItems": 1, "maxItems": 1_000, **_list(_COUNT)}),
-    "retried": _form(
-        "published problems",
-        published=_COUNT,
-        problems=_list(_form("id detail", id=_COUNT, detail=_TEXT)),
-    ),
+    "retried": _form(published=_COUNT, problems=_list(_form(id=_COUNT, detail=_TEXT))),
     "problem": _form(
-        "type title status detail",
+        optional="pointer position parameter error",
         closed=False,
         type=_TEXT,
         title=_TEXT,

@@ -23,6 +23,8 @@ STEP_EVENTS: Final = 1_000
 """Publications of one step at most."""
 PATIENCE_US: Final = 2 * SECOND_US
 """How far the clock of the stream stays behind, so that publications under way are not late."""
+_PACE_S: Final = 0.03
+"""From one step to the next: each is a commit, for which publishers wait, however few it takes."""
 _TICK_S: Final = 1.0
 _CHECKPOINT_EVERY_S: Final = 10.0
 _NOTHING: Final = StepOutput([], [], [])
@@ -54,8 +56,11 @@ class Pipeline:
         watch = self._store.database.watch()
         try:
             while not stop.is_set():
+                began = time.monotonic()
                 try:
-                    if not self.run_once():
+                    if self.run_once():
+                        stop.wait(max(0.0, began + _PACE_S - time.monotonic()))
+                    else:
                         self._retention.apply_if_due()
                         watch.wait(_TICK_S)
                 except StoreError as error:

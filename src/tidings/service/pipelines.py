@@ -23,7 +23,6 @@ from tidings.store.webhooks import WEBHOOK
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
-_ON_SPARK: Final = f"pipeline of tenant {DEFAULT_TENANT}"
 
 Work = Callable[[Store, str, ServiceSettings, Flag], None]
 
@@ -33,9 +32,11 @@ def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
     _run_for_tenants(address, settings, stop, elsewhere=())
 
 
-def start_beside_spark(address: str, settings: ServiceSettings, stop: Flag) -> Thread:
-    """Start what Spark leaves: webhooks, and the pipelines of all tenants but the default one."""
-    arguments = (address, settings, stop, (_ON_SPARK,))
+def start_beside_spark(
+    address: str, settings: ServiceSettings, stop: Flag, on_spark: Collection[str]
+) -> Thread:
+    """Start what Spark leaves: webhooks of all tenants, and the pipelines of those not on Spark."""
+    arguments = (address, settings, stop, [f"pipeline of tenant {tenant}" for tenant in on_spark])
     thread = Thread(target=_run_for_tenants, args=arguments, daemon=True)
     thread.start()
     return thread
@@ -85,6 +86,6 @@ def _run(address: str, tenant: str, work: Work, settings: ServiceSettings, stop:
     """Do the work of a tenant; what fails is logged, and started again later."""
     try:
         with open_store(address, tenant=tenant) as store:
-            work(store, tenant, settings, stop)
+            work(store, tenant, settings.of_tenant(tenant), stop)
     except TidingsError:
         _LOG.exception("the %s has failed, and will start again", current_thread().name)

@@ -31,6 +31,8 @@ _HARMLESS_TYPES: Final = {str: "x is not null", int: 1, float: 1}
 """Values that are right for required fields, and in lists of them."""
 _SEARCHED: Final = 10_000
 """The largest form, in characters of its `repr`, in which the field at fault is searched."""
+_WORK: Final = 300_000
+"""The characters that may be read again in that search: a large list is pointed at as a whole."""
 
 Form = dict[str, Any]
 Load = Callable[[Form], object]
@@ -74,17 +76,23 @@ def find_pointer(load: Load, form: Any) -> str:
     Each part in turn is left out, or replaced by a harmless value; the error goes away, or becomes
     another one, where the part is at fault.
     """
-    if not isinstance(form, dict) or len(repr(form)) > _SEARCHED:
+    size = len(repr(form))
+    if not isinstance(form, dict) or size > _SEARCHED:
         return ""
     path = list[str | int]()
     error = _error(load, form)
-    while (key := _guilty(load, form, path, error)) is not None:
+    while (key := _guilty(load, form, path, error, _WORK // size)) is not None:
         path.append(key)
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
 
 
-def _guilty(load: Load, form: Form, path: list[str | int], error: str | None) -> str | int | None:
-    """Return the key of the member at fault in the part of a form at a path; None if none is."""
+def _guilty(
+    load: Load, form: Form, path: list[str | int], error: str | None, most: int
+) -> str | int | None:
+    """Return the key of the member at fault in the part of a form at a path; None if none is.
+
+    A part of more than `most` members is not searched.
+    """
     part: Any = form
     for key in path:
         part = part[key]
@@ -93,6 +101,8 @@ def _guilty(load: Load, form: Form, path: list[str | int], error: str | None) ->
         keys = list(part)
     elif isinstance(part, list):
         keys = list(range(len(part)))
+    if len(keys) > most:
+        return None
     remaining = {key: _errors(load, form, [*path, key]) for key in keys}
     healed = [key for key in keys if None in remaining[key]]
     changed = [key for key in keys if error not in remaining[key] and key != "id"]
@@ -154,6 +164,11 @@ def _methods(request: Request) -> set[str]:
     }
 
 
+def _place(request: Request) -> str:
+    """Return the method and the path of a request without its ids, some of which are secret."""
+    return f"{request.method} {getattr(request.scope.get('route'), 'path', 'elsewhere')}"
+
+
 def answer_problems(app: FastAPI) -> None:
     """Make the application answer every error with a problem."""
 
@@ -174,7 +189,7 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(StoreError)
     def wait(request: Request, error: StoreError) -> JSONResponse:
-        _LOG.error("%s %s: %s", request.method, request.url.path, error)
+        _LOG.error("%s: %s", _place(request), error)
         detail = "the store cannot be read or written at the moment; try again"
         return answer(request, HttpProblem(503, detail, headers={"Retry-After": "1"}))
 
@@ -191,7 +206,7 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def fail(request: Request, error: Exception) -> JSONResponse:
-        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        _LOG.error("%s failed", _place(request), exc_info=error)
         return answer(
             request, HttpProblem(500, "this is a bug in Tidings; its log has the details")
         )

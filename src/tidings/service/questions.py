@@ -77,7 +77,7 @@ def list_decisions(caller: Caller, subscriber: str, query: DecisionQuery) -> For
     for event in events[first:]:
         if len(items) == query.limit:
             return {"publications": len(events), "items": items, "next": items[-1]["event"]}
-        is_match, is_sent = event.id in explainer.matches, event.id in delivered
+        is_match, is_sent = explainer.is_match(event), event.id in delivered
         if not _is_shown(query.show, is_match=is_match, is_sent=is_sent):
             continue
         delivery = tenant.store.notifications.get(subscriber, event.id) if is_sent else None

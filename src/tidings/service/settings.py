@@ -1,6 +1,7 @@
 """The settings of a service, with their defaults."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidings.channels.address_book import EntryDraft
@@ -24,6 +25,8 @@ class ServiceSettings:
     """Of one record, condition or policy."""
     body_bytes: int = 16_000_000
     """Bytes of one request."""
+    body_records: int = 100_000
+    """Records of one request."""
     head_s: float = 10.0
     """How long the head of a request may take to arrive."""
     body_s: float = 30.0
@@ -45,7 +48,7 @@ class ServiceSettings:
     streams: int = 100
     """Live streams of one subscriber."""
     heartbeat_s: float = 15.0
-    """How often a live stream says that it is alive, and its token is checked again."""
+    """How often a live stream says that it is alive, and whether its token has expired is seen."""
     webhooks: int = 10
     """Webhooks of one subscriber."""
     webhook_hosts: tuple[str, ...] = ("*",)
@@ -60,12 +63,19 @@ class ServiceSettings:
     """The server that mail goes through; without one, the service sends no mail."""
     template: CardTemplate = field(default_factory=CardTemplate.load)
     """What notifications look like in mail and chats."""
+    templates: Mapping[str, CardTemplate] = field(default_factory=dict)
+    """Templates of tenants that have one of their own."""
     entries: tuple[EntryDraft, ...] = ()
     """Where people read whom the operator has entered, of the default tenant."""
     public_url: str | None = None
     """Where readers reach the service; without it, messages have no links to it."""
     track: bool = False
     """Whether links in mail lead through the service, and a picture tells that it was opened."""
+
+    def of_tenant(self, name: str) -> "ServiceSettings":
+        """Return the settings of one tenant, with its own template if it has one."""
+        own = self.templates.get(name)
+        return self if own is None else replace(self, template=own)
 
     @property
     def rules(self) -> TargetRules:

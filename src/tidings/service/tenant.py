@@ -121,7 +121,7 @@ class Tenants:
         with self._lock:
             if name not in self._open:
                 store = open_store(self._address, tenant=name)
-                self._open[name] = Tenant(name, store, self._settings)
+                self._open[name] = Tenant(name, store, self._settings.of_tenant(name))
             return self._open[name]
 
     def close(self) -> None:

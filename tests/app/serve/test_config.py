@@ -21,6 +21,7 @@ keep = "30d"
 rate = 50
 subscriptions = 10
 body_bytes = 1000
+body_records = 7
 recent = 100
 streams = 3
 webhooks = 2
@@ -37,6 +38,15 @@ def write(folder: Path, text: str) -> str:
     path = folder / "service.toml"
     path.write_text(text)
     return str(path)
+
+
+def test_tenants_on_spark(tmp_path: Path) -> None:
+    text = '[service]\nengine = "spark"\nspark_tenants = ["acme", "default", "acme"]\n'
+    assert load_serve_config(write(tmp_path, text)).spark_tenants == ("acme",)
+    with pytest.raises(InvalidForm, match="spark_tenants: the name of a tenant"):
+        load_serve_config(write(tmp_path, text.replace("acme", "../acme")))
+    with pytest.raises(InvalidForm, match="the local engine serves them all"):
+        load_serve_config(write(tmp_path, text.replace('"spark"', '"local"')))
 
 
 def test_a_store_alone_has_the_defaults() -> None:
@@ -59,6 +69,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         30 * 86_400_000_000,
     )
     assert (settings.rate, settings.subscriptions, settings.body_bytes) == (50, 10, 1000)
+    assert settings.body_records == 7
     assert (settings.recent, settings.limits.k) == (100, 5)
     assert (settings.streams, settings.webhooks) == (3, 2)
     assert settings.webhook_hosts == ("*.example.com",)
@@ -100,6 +111,9 @@ password = {env = "MAIL_PASSWORD"}
 
 [template]
 title = "{{name}}"
+
+[templates.shop]
+title = "{{sku}}"
 """
 
 
@@ -110,6 +124,8 @@ def test_how_people_are_reached(tmp_path: Path) -> None:
     assert settings.mail is not None
     assert (settings.mail.host, settings.mail.port) == ("mail.example", 587)
     assert settings.template.title.source == "{{name}}"
+    assert settings.of_tenant("default") is settings
+    assert settings.of_tenant("shop").people.template.title.source == "{{sku}}"
     assert (settings.public_url, settings.track) == ("https://films.example/tidings", True)
     assert settings.people.links.base == settings.public_url
     assert settings.channels == 3
@@ -121,6 +137,9 @@ def test_how_people_are_reached(tmp_path: Path) -> None:
         ("[mail]\nhost = 'x'", r"\[mail\] from is missing"),
         ("mail = 7", r"\[mail\] it is a table, not 7"),
         ("[template]\ntitle = '{{'", r"\[template\] title: line 1: a tag is opened"),
+        ("[templates.shop]\ntitle = '{{'", r"\[templates.shop\] title: line 1"),
+        ("[templates.Shop]\ntitle = 'a'", r"\[templates.Shop\] the name of a tenant"),
+        ("templates = 7", "templates are tables"),
         ("[service]\npublic_url = 'javascript:x'", r"\[service\] public_url is http"),
         ("[service]\ntrack = 1", r"\[service\] track is true or false"),
     ],
@@ -130,3 +149,19 @@ def test_mistakes_about_people_are_named(tmp_path: Path, text: str, reason: str)
     path.write_text(text if "[service]" in text else f"{text}\n[service]\n")
     with pytest.raises(InvalidForm, match=reason):
         load_serve_config(str(path))
+
+
+@pytest.mark.parametrize(
+    "name", ["http://ann:Sw0rdfish@h/x.toml", "s3://ann:Sw0rd@b/x.toml", "a\0b.toml", "none.toml"]
+)
+def test_the_name_of_a_config_may_be_anything(name: str) -> None:
+    with pytest.raises(InvalidForm) as refused:
+        load_serve_config(name)
+    assert "Sw0rd" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["http://ann:Sw0rdfish@h/", "ann:Sw0rdfish", "ftp://Sw0rd@h"])
+def test_an_address_that_readers_use_is_not_shown(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidForm, match="public_url is http:// or https://") as refused:
+        load_serve_config(write(tmp_path, f'[service]\npublic_url = "{url}"\n'))
+    assert "Sw0rd" not in str(refused.value)

@@ -1,7 +1,9 @@
 """The playground: the first visit shows life, and a store of somebody else is left alone."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Flag
+from typing import Final
 
 import pytest
 
@@ -10,10 +12,13 @@ from tidings.errors import StoreError
 from tidings.policy import Subscriber
 from tidings.store import open_store
 
+# Dora is not disturbed at night, so a store that is filled then has little for her.
+AFTERNOON: Final = datetime(2024, 5, 14, 16, 30, tzinfo=UTC).timestamp()
+
 
 def test_a_new_store_is_filled_decided_and_flows(tmp_path: Path) -> None:
     address = str(tmp_path / "demo.db")
-    playground = Playground(address)
+    playground = Playground(address, clock=lambda: AFTERNOON)
     playground.prepare(past=400)
     with open_store(address) as store:
         assert store.log.last().upto == store.publications.last() == 400

@@ -49,6 +49,30 @@ def test_publications_are_delivered_and_followed(tmp_path: Path) -> None:
         assert {each.event for each in follower.engine.feed("ada")} == {"e1", "e2"}
 
 
+@pytest.mark.slow
+def test_a_tenant_on_spark_has_its_own_store_and_state(
+    spark: object, postgres_address: str, tmp_path: Path
+) -> None:
+    del spark  # it marks the test
+    config = tmp_path / "service.toml"
+    folder, tenants = 'folder = "state"', 'spark_tenants = ["acme"]'
+    config.write_text(f'[service]\nstore = "{postgres_address}"\n{folder}\n{tenants}\n')
+    with open_store(postgres_address) as main, open_store(postgres_address, tenant="acme") as acme:
+        for store in (main, acme):
+            store.catalogue.put(Subscription("s1", "ada", where="n = 1"))
+            store.publications.accept([NewPublication(Event("e1", {"n": 1}, 1))], 0)
+        command = ["serve", str(config), "--only", "pipeline", "--with-parent"]
+        pipeline = Supervised([*command, "--engine", "spark", "--tenant", "acme"])
+        try:
+            eventually(lambda: acme.notifications.get("ada", "e1"), patience_s=300)
+            eventually(lambda: acme.log.last().upto == 1, patience_s=300)
+        finally:
+            pipeline.stop()
+        assert main.notifications.inbox("ada").last == main.log.last().number == 0
+    assert (tmp_path / "state.acme" / "tidings.json").exists()
+    assert not (tmp_path / "state").exists()
+
+
 def test_time_is_told_if_somebody_needs_it_and_nothing_waits(tmp_path: Path) -> None:
     with open_store(tmp_path / "t.db") as store:
         clock, steps = SparkClock(store), SparkSteps(store)

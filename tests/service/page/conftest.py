@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 WIDE, NARROW = 1200, 390
+
+# On a busy machine a page of a thousand items may take seconds to draw.
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 class Visit(Protocol):
@@ -50,6 +54,7 @@ def visit(browser: Browser, tolerated: list[str]) -> Iterator[Visit]:
     def opened(url: str, *, width: int = WIDE, token: str | None = None, **options: Any) -> Page:
         size: Any = {"width": width, "height": 900}
         context = browser.new_context(viewport=size, locale="en-GB", **options)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         if token is not None:  # as after signing in
             context.add_init_script(f"sessionStorage.setItem('tidings.token', '{token}')")

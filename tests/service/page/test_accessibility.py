@@ -17,6 +17,8 @@ SCREENS = {
         "#/interests?subscriber=ada&new=1&draft=year+%3E",
         "#condition-problem:not([hidden])",
     ),
+    "documentation": ("docs#put/v1/subscriptions/{id}", "details[open] pre"),
+    "form": ("docs#policy", "details[open] table"),
 }
 
 

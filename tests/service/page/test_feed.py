@@ -185,7 +185,7 @@ def test_a_thousand_items_are_drawn_only_where_they_are_seen(site: Site, visit: 
     drawn = """[...document.querySelectorAll(".item .body")]
         .filter((each) => each.checkVisibility({contentVisibilityAuto: true})).length"""
     assert 0 < page.evaluate(drawn) < 100
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.locator("[data-event=m0]").scroll_into_view_if_needed()
     expect(page.locator("[data-event=m0]")).to_be_in_viewport()
     site.publish("late", "mass")
     pill = page.locator(".pill")  # the names of all buttons would take long to compute
@@ -253,15 +253,31 @@ def test_live_updates_survive_a_service_that_is_killed(
         with _served(address, 0) as (process, port):
             page = visit(f"http://127.0.0.1:{port}/#/feed?subscriber=ada")
             expect(page.locator("header .state.live")).to_be_visible()
+            other = visit(f"http://127.0.0.1:{port}/#/reach")
+            expect(other.get_by_label("Event")).to_be_visible()
             _publish(port, "before")
             expect(page.locator(".item")).to_have_count(1)
             process.send_signal(signal.SIGKILL)
             expect(page.locator("header .state.waiting")).to_be_visible()
+            other.goto(f"http://127.0.0.1:{port}/#/interests?subscriber=ada")
+            expect(other.get_by_text("The service cannot be reached")).to_be_visible()
+            assert other.locator("header img").evaluate("image => image.naturalWidth") > 0
         with server_at(address, port=port):
+            expect(other.get_by_role("heading", name="My interests")).to_be_visible()
+            expect(other.get_by_text("The service cannot be reached")).to_have_count(0)
             _publish(port, "after")
-            expect(page.locator(".item")).to_have_count(2, timeout=20_000)
+            expect(page.locator(".item")).to_have_count(2)
             expect(page.locator("header .state.live")).to_be_visible()
             expect(page.locator(".item").first).to_contain_text("after")
+
+
+def test_the_first_subscriber_of_a_store_is_added_on_the_page(tmp_path: Any, visit: Visit) -> None:
+    with server_at(str(tmp_path / "t.db")) as server, client_of(server) as client:
+        page = visit(f"http://127.0.0.1:{server.port}/")
+        page.get_by_label("Name", exact=True).fill("ada")
+        page.get_by_role("button", name="Add").click()
+        expect(page.get_by_text("No interests yet")).to_be_visible()
+        assert client.get("/v1/subscribers/ada").json()["id"] == "ada"
 
 
 def _publish(port: int, name: str) -> None:

@@ -197,3 +197,25 @@ def test_weighted_predicates_are_added_changed_and_removed(ada: Page, site: Site
     expect(ada.locator("[data-name='ada:mix'] .where")).to_have_text("genre = 'horror' (0.4)")
     assert site.admin.get(saved).json()["any"] == [["genre = 'horror'", 0.4]]
     assert findings(ada) == []
+
+
+def test_a_new_interest_begins_with_what_was_published(ada: Page) -> None:
+    ada.get_by_role("link", name="New interest").click()
+    ada.get_by_role("button", name="genre").click()
+    condition = ada.get_by_label("Condition")
+    expect(condition).to_have_value("genre ")
+    expect(condition).to_be_focused()
+    expect(ada.get_by_role("option", name="=").first).to_be_visible()
+    assert findings(ada) == []
+
+
+def test_a_subscriber_that_does_not_exist_is_not_an_error(
+    site: Site, visit: Visit, tolerated: list[str]
+) -> None:
+    tolerated.append("status of 404")  # the browser notes it
+    token = site.admin.headers["authorization"].removeprefix("Bearer ")
+    site.admin.put("/v1/subscribers/bob", json={})
+    page = visit(f"{site.url}/#/feed?subscriber=zoe", token=token)
+    expect(page.get_by_text("There is no subscriber “zoe”.")).to_be_visible()
+    page.get_by_role("link", name="bob").click()
+    expect(page.get_by_text("Nothing yet")).to_be_visible()

@@ -28,7 +28,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageService]:
 
 def test_figures_and_plots_show_how_it_is(service: PageService, visit: Visit) -> None:
     page = visit(f"{service.url}/#/operations", token=service.admin)
-    expect(page.get_by_text("Everything that was published is decided.")).to_be_visible()
+    expect(
+        page.get_by_text("All is well. Everything that was published is decided.")
+    ).to_be_visible()
     stats = page.locator(".stat")
     expect(stats.filter(has_text="Published")).to_contain_text(str(EVENTS + 3))
     expect(stats.filter(has_text="Subscribers")).to_contain_text("3 subscriptions")

@@ -23,7 +23,7 @@ def test_an_address_is_added_paused_and_removed(
     tolerated.append("409")  # a code that is wrong
     tolerated.append("422")
     page = visit(f"{service.url}/#/reading", token=service.ada, timezone_id="Europe/Athens")
-    expect(page.get_by_text("Nowhere yet.")).to_be_visible()
+    expect(page.get_by_text("No address yet.")).to_be_visible()
     page.get_by_label("Kind").select_option("slack")
     page.get_by_label("Address", exact=True).fill("http://127.0.0.1/hook")
     page.get_by_role("button", name="Add").click()
@@ -47,7 +47,7 @@ def test_an_address_is_added_paused_and_removed(
     item.get_by_role("button", name="Resume").click()
     expect(item.get_by_text("On", exact=True)).to_be_visible()
     item.get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("Nowhere yet.")).to_be_visible()
+    expect(page.get_by_text("No address yet.")).to_be_visible()
 
 
 def test_everybody_can_use_it(service: PageService, visit: Visit) -> None:

@@ -13,6 +13,7 @@ from tests.service.running import client_of, server_at
 from tidings.service.routes.page import PAGE
 
 MOST_SCRIPT_BYTES = 150_000
+MARKUP = ("index.html", "docs.html")
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
@@ -23,7 +24,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
         yield client
 
 
-@pytest.mark.parametrize("path", ["/", *(f"/page/{name}" for name in sorted(PAGE))])
+@pytest.mark.parametrize("path", ["/", "/docs", *(f"/page/{name}" for name in sorted(PAGE))])
 def test_every_file_has_the_policy(client: httpx2.Client, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 200
@@ -61,20 +62,21 @@ def test_every_file_of_the_folder_is_served_and_packaged() -> None:
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/tidings"]}
 
 
-def test_nothing_is_inline_or_from_elsewhere() -> None:
-    markup = PAGE["index.html"].content.decode()
+@pytest.mark.parametrize("name", MARKUP)
+def test_nothing_is_inline_or_from_elsewhere(name: str) -> None:
+    markup = PAGE[name].content.decode()
     for attribute in re.findall(r'(?:src|href)="([^"]*)"', markup):
         assert attribute.startswith(("/", "#"))
     assert not re.search(r"<style|\son\w+=|\sstyle=|<script(?![^>]*\bsrc=)", markup)
-    for name, file in PAGE.items():
+    for part, file in PAGE.items():
         text = file.content.decode()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text)
-        if name.endswith((".js", ".css")):
+        if part.endswith((".js", ".css")):
             assert not re.search(r"""(?:import|url\()\s*["']?https?:""", text)
 
 
 def test_all_files_that_are_named_exist() -> None:
-    markup = PAGE["index.html"].content.decode()
+    markup = "".join(PAGE[name].content.decode() for name in MARKUP)
     named = {
         name.removeprefix("/page/") for name in re.findall(r'(?:src|href)="(/page/[^"]+)"', markup)
     }

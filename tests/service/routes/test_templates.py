@@ -10,6 +10,8 @@ from tests.service.running import client_of, server_at
 from tests.service.test_webhooks import subscriber_of
 from tests.store.appender import delivery
 
+from tidings.channels.card import CardTemplate
+from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
 PATH = "/v1/templates:preview"
@@ -45,6 +47,18 @@ def test_a_template_is_shown_everywhere(tmp_path: Path) -> None:
             assert bob.post(PATH, json={"subscriber": "ada"}).status_code == 403
             assert bob.post(PATH, json={"subscriber": "bob"}).status_code == 409
             assert bob.post(PATH, json={}).status_code == 200
+
+
+def test_a_tenant_may_have_a_template_of_its_own(tmp_path: Path) -> None:
+    address = str(tmp_path / "t.db")
+    settings = ServiceSettings(templates={"shop": CardTemplate.load({"title": "{{sku}}"})})
+    for tenant in ("default", "shop"):
+        open_store(address, tenant=tenant).close()
+        with open_store(address) as store:
+            token = store.tokens.create("admin", 0, tenant=tenant)
+        with server_at(address, settings) as server, client_of(server, token) as admin:
+            shown = admin.post(PATH, json={"content": {"title": "A", "sku": "B"}}).json()
+            assert shown["heading"] == ("B" if tenant == "shop" else "A")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import typer
 from tidings.app.cli.app import AsJson, app, print_json
 from tidings.app.cli.dataclass_options import takes
 from tidings.app.cli.store_commands import StoreAddress
-from tidings.errors import StoreError, TidingsError
+from tidings.errors import StoreError, TidingsError, shown
 
 if TYPE_CHECKING:
     from tidings.app.serve.config import ServeConfig
@@ -45,6 +45,13 @@ class ServeOptions:
     engine: Annotated[
         Literal["local", "spark"] | None,
         typer.Option(help="What runs the pipeline. Default: spark where it is installed."),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --only pipeline: one of the `spark_tenants` of the config, on Spark.",
+        ),
     ] = None
     demo: Annotated[
         bool,
@@ -109,15 +116,24 @@ def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
     from tidings.service.pipelines import run_pipelines, start_beside_spark
+    from tidings.store.address import DEFAULT_TENANT
 
     start_logging(options.log)
-    if _engine(config) == "spark":
+    engine, tenant = _engine(config), options.tenant
+    if tenant is not None and (engine != "spark" or tenant not in config.spark_tenants):
+        raise TidingsError(
+            f"tenant {shown(tenant)} is not on Spark; list it in spark_tenants of the config, and "
+            "use --engine spark"
+        )
+    if engine == "spark":
         from tidings.app.serve.spark_pipeline import run_spark_pipeline, stop_this_process
 
         if options.with_parent:
             on_end_of_parent(stop_this_process)
-        start_beside_spark(config.store, config.settings, Flag())
-        run_spark_pipeline(config)
+        if tenant is None:
+            on_spark = (DEFAULT_TENANT, *config.spark_tenants)
+            start_beside_spark(config.store, config.settings, Flag(), on_spark)
+        run_spark_pipeline(config, tenant or DEFAULT_TENANT)
         return
     from tidings.app.signals import StopActions, stop_on_signals
 
@@ -160,13 +176,17 @@ def _serve(options: ServeOptions, config: "ServeConfig") -> None:
         if options.only == "service":
             server.run()
             return
-        arguments = ["--only", "pipeline", "--with-parent", "--log", options.log]
-        store = str(options.store)
-        pipeline = Supervised(["serve", store, *arguments, "--engine", _engine(config)])
+        engine = _engine(config)
+        arguments = ["serve", str(options.store), "--only", "pipeline", "--with-parent"]
+        arguments += ["--log", options.log, "--engine", engine]
+        tenants = config.spark_tenants if engine == "spark" else ()
+        pipelines = [Supervised(arguments)]
+        pipelines += [Supervised([*arguments, "--tenant", tenant]) for tenant in tenants]
         try:
             server.run()
         finally:
-            pipeline.stop()
+            for pipeline in pipelines:
+                pipeline.stop()
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.app.config.people import PEOPLE, TABLES, read_entries, read_mail_and_template
+from tidings.app.config.people import (
+    PEOPLE,
+    TABLES,
+    TEMPLATES,
+    read_entries,
+    read_mail_and_template,
+    read_templates,
+)
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import nonempty_text, read_table, store_address
 from tidings.channels.card import check_link
 from tidings.channels.registry import read_channels
 from tidings.errors import InvalidForm, prefix_errors, shown
+from tidings.formats.redaction import is_like_address, shown_safely
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
 from tidings.service.settings import ServiceSettings
+from tidings.store.address import DEFAULT_TENANT, check_tenant
 
 _COUNTS: Final = (
     "body_bytes",
+    "body_records",
     "rate",
     "subscriptions",
     "recent",
@@ -25,10 +35,10 @@ _COUNTS: Final = (
     "channels",
 )
 _LISTS: Final = ("webhook_hosts", "webhook_networks")
-_PLACES: Final = ("store", "host", "port", "engine", "folder")
+_PLACES: Final = ("store", "host", "port", "engine", "folder", "spark_tenants")
 _LINKS: Final = ("public_url", "track")
 _KEYS: Final = (*_PLACES, "lateness", "future", "keep", *_COUNTS, *_LISTS, *_LINKS)
-_TABLES: Final = ("limits", "channels", *TABLES)
+_TABLES: Final = ("limits", "channels", *TABLES, TEMPLATES)
 SUFFIX: Final = ".toml"
 
 
@@ -41,6 +51,8 @@ class ServeConfig:
     port: int = 8000
     engine: str | None = None
     folder: Path | None = None
+    spark_tenants: tuple[str, ...] = ()
+    """Tenants beside the default one whose pipelines run on Spark, each in its own process."""
     settings: ServiceSettings = field(default_factory=ServiceSettings)
 
 
@@ -48,12 +60,15 @@ def load_serve_config(store: str) -> ServeConfig:
     """Read a config if the name ends in .toml; otherwise return the defaults for a store."""
     if not store.endswith(SUFFIX):
         return ServeConfig(store)
+    if is_like_address(store):
+        raise InvalidForm("a config is a file; this looks like an address, and is not shown")
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
         form = read_table(read_toml(path), "config", ("service",), _TABLES)
         table = read_table(form["service"], "[service]", (), _KEYS)
         people = read_mail_and_template(form, path.parent)
         people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
+        people["templates"] = read_templates(form.get(TEMPLATES, {}))
         people["queues"] = read_channels(form.get("channels", []))
         with prefix_errors("[service] ", raised=InvalidForm):
             return _read(table, form, path.parent, people)
@@ -87,8 +102,20 @@ def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
         validate.count("port", table.get("port", 8000), InvalidForm, low=0, high=65_535),
         table.get("engine"),
         base / nonempty_text("folder", table["folder"]) if "folder" in table else None,
+        _spark_tenants(table),
         chosen,
     )
+
+
+def _spark_tenants(table: Form) -> tuple[str, ...]:
+    """Read the tenants that are on Spark beside the default one."""
+    tenants = _texts("spark_tenants", table.get("spark_tenants", []))
+    with prefix_errors("spark_tenants: ", raised=InvalidForm):
+        for tenant in tenants:
+            check_tenant(tenant)
+    if tenants and table.get("engine") == "local":
+        raise InvalidForm('spark_tenants needs engine = "spark"; the local engine serves them all')
+    return tuple(dict.fromkeys(tenant for tenant in tenants if tenant != DEFAULT_TENANT))
 
 
 def _links(table: Form) -> Form:
@@ -101,7 +128,8 @@ def _links(table: Form) -> Form:
         url = check_link(nonempty_text("public_url", table["public_url"]), ("http", "https"))
         if url is None:
             raise InvalidForm(
-                f"public_url is http:// or https:// with a host, not {shown(table['public_url'])}"
+                "public_url is http:// or https:// with a host and without a user, not "
+                f"{shown_safely(table['public_url'])}"
             )
         links["public_url"] = url
     return links

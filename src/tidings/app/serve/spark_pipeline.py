@@ -32,7 +32,7 @@ from tidings.service.durable_engine import needs_clock
 from tidings.service.pipeline import PATIENCE_US
 from tidings.service.retention import Retention
 from tidings.store import Store, open_store
-from tidings.store.address import Address, read_address
+from tidings.store.address import DEFAULT_TENANT, Address, read_address
 from tidings.store.append_batch import BatchAppend
 from tidings.store.engine_log import QUERY, IndexVersion
 from tidings.store.records import SUBSCRIBER, CatalogueEntry
@@ -44,11 +44,14 @@ _TICK_S: Final = 5.0
 """Each tick is a small batch of the query."""
 
 
-def run_spark_pipeline(config: ServeConfig) -> None:
-    """Run until SIGTERM; the state of the query is kept in a folder, by default near the store."""
-    address = read_address(config.store)
-    path = config.folder or _default_folder(address)
-    with open_store(config.store) as opened:
+def run_spark_pipeline(config: ServeConfig, tenant: str = DEFAULT_TENANT) -> None:
+    """Run the pipeline of a tenant until SIGTERM.
+
+    The state of the query is kept in a folder, by default near the store.
+    """
+    address = read_address(config.store).of_tenant(tenant)
+    path = _folder(config, address, tenant)
+    with open_store(address) as opened:
         steps = SparkSteps(opened)
         retention = Retention(opened, config.settings.keep_us)
         plan = _plan(address, path, config.settings.lateness, opened.log.last().upto)
@@ -183,7 +186,9 @@ def _plan(address: Address, folder: Path, lateness: str, after: int) -> RunPlan:
     return RunPlan(config, [], [], [], OutputFolder(config))
 
 
-def _default_folder(address: Address) -> Path:
-    if address.file is not None:
+def _folder(config: ServeConfig, address: Address, tenant: str) -> Path:
+    """Return where the state of a tenant's query is: each has a folder of its own."""
+    if config.folder is None and address.file is not None:
         return address.file.with_suffix(f"{address.file.suffix}.spark")
-    return Path("tidings-spark")
+    folder = config.folder or Path("tidings-spark")
+    return folder if tenant == DEFAULT_TENANT else folder.with_name(f"{folder.name}.{tenant}")

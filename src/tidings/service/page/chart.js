@@ -25,7 +25,7 @@ export function lineChart(title, times, series, { format = count, height = 120 }
     h("figcaption.row.spread", {}, h("span.field", {}, title), legend(series, format)),
     h("div.plot", {},
       frame(height, `${title}: ${last}; at most ${format(top)}`, lines),
-      h("span.top.small.muted", { "aria-hidden": "true" }, format(top))),
+      h("span.top.small.muted", { "aria-hidden": "true" }, `max ${format(top)}`)),
     times.length > 0 && axis(times[0], times.at(-1)));
 }
 

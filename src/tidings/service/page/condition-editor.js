@@ -2,11 +2,12 @@
 // completed from what was published.
 
 import { h, put } from "./dom.js";
-import { count, counted, percent } from "./format.js";
+import { count, counted, percent, sentence } from "./format.js";
 import { summaryOf, titleLink } from "./publication.js";
 
 const PAUSE_MS = 200;
 const MOST_CHOICES = 8;
+const MOST_BEGINNINGS = 12;
 const NAME = String.raw`"(?:[^"]|"")+"|[A-Za-z_]\w*`;
 const VALUE = new RegExp(
   String.raw`(${NAME})\s*(?:=|!=|<>|<=|>=|<|>|\bi?like\b|\bin\s*\((?:[^()]*,)?)\s*('[^']*|[\w.+-]*)$`,
@@ -53,6 +54,7 @@ export function conditionEditor({ api, signal }, initial, onChange) {
   api.get("/v1/attributes", {}, signal).then(
     (seen) => {
       state.attributes = seen.items;
+      if (!area.value.trim()) draw(null, null);
     },
     () => {}, // without completions, the editor is still an editor
   );
@@ -78,7 +80,16 @@ export function conditionEditor({ api, signal }, initial, onChange) {
     if (error) put(problem, described(error));
     put(backdrop, marked(area.value, error?.position ?? null));
     put(result, answer && summary(answer));
-    put(examples, answer && exampleList(answer.examples));
+    put(examples, answer ? exampleList(answer.examples) : !area.value.trim() && beginnings());
+  }
+
+  /** Return what was published as buttons that begin a condition: nobody knows the names by heart. */
+  function beginnings() {
+    return state.attributes.length > 0 && [
+      h("h3.small", {}, "Begin with what was published"),
+      h("div.row", {}, state.attributes.slice(0, MOST_BEGINNINGS).map((each) =>
+        h("button.chip.code", { type: "button", onclick: () => accept({ text: each.written, replaces: 0 }) }, each.written))),
+    ];
   }
 
   function changed() {
@@ -158,7 +169,7 @@ export function conditionEditor({ api, signal }, initial, onChange) {
       {},
       h("label.field", { for: "condition" }, "Condition"),
       h("div.editor", {}, backdrop, area, choices),
-      h("p.muted.small", {}, "As after “where” in SQL. Ctrl + Space completes what was published."),
+      h("p.muted.small", {}, "As after “where” in SQL. Names and values are completed while you type."),
       problem,
       result,
       examples,
@@ -172,7 +183,7 @@ function described({ detail, position }) {
   const [first, ...more] = detail.split("\n");
   const rest = position === null ? more : more.slice(2);
   const where = position === null ? "" : ` (character ${count(position + 1)})`;
-  return [h("span", {}, `${first}${where}`), rest.map((line) => h("span.small.line", {}, line))];
+  return [h("span", {}, `${sentence(first)}${where}`), rest.map((line) => h("span.small.line", {}, sentence(line)))];
 }
 
 /** Return the text with a mark at the character that cannot be read. */

@@ -21,7 +21,7 @@
 // Elements are made by `h` of dom.js, never from markup. Shared styles are in style.css: .card,
 // .button, .button.primary, .field, .chip, .bar, .notice, .muted, .row, .stack, .segments, .table.
 
-import { Api, Problem } from "./api.js";
+import { Api, Problem, path } from "./api.js";
 import { h, put, svg } from "./dom.js";
 import { session } from "./session.js";
 import { signIn } from "./views/sign-in.js";
@@ -34,11 +34,13 @@ import rules from "./views/rules.js";
 
 const VIEWS = [feed, interests, rules, reading, reach, operations];
 
-const THEMES = { auto: "System", light: "Light", dark: "Dark" };
+const THEMES = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" };
 const TOAST_MS = 4_000;
 const [header, nav, main, announcer, toast] = ["header", "nav", "main", "announcer", "toast"].map((id) =>
   document.getElementById(id),
 );
+const brand = header.querySelector(".brand"); // the same always: its picture may not be fetched again
+const LOOK_AGAIN_MS = 2_000;
 
 let me = null;
 let api = null;
@@ -75,7 +77,7 @@ async function start() {
 
 function askForToken(message = null) {
   me = null;
-  put(header, brand(), h("div.grow"), themeSwitch());
+  put(header, brand, h("div.grow"), themeSwitch());
   put(nav);
   document.title = "Sign in – Tidings";
   put(
@@ -111,7 +113,10 @@ async function show() {
     const content = await view.show(context);
     if (!signal.aborted) put(main, content);
   } catch (error) {
-    if (!signal.aborted) showError(error, show);
+    if (signal.aborted) return;
+    if (view.needsSubscriber && me.role === "admin" && error.status === 404) {
+      put(main, await choose(view, `There is no subscriber “${subscriber}”. Choose another one:`));
+    } else showError(error, show);
   }
   if (!signal.aborted) main.removeAttribute("aria-busy");
 }
@@ -161,7 +166,7 @@ function drawFrame(views, current, subscriber) {
   status = h("div", { role: "status", "aria-label": "Connection" });
   put(
     header,
-    brand(),
+    brand,
     h("div.grow"),
     status,
     me.role === "admin" && current?.needsSubscriber && subscriberPicker(current, subscriber),
@@ -179,19 +184,17 @@ function drawFrame(views, current, subscriber) {
           "aria-current": view === current ? "page" : null,
         },
         icon(view.icon),
-        h("span", {}, view.title),
+        h("span", {}, navTitle(view.title)),
       ),
     ),
   );
 }
 
-function brand() {
-  return h(
-    "a.brand",
-    { href: "#/", "aria-label": "Tidings, start" },
-    h("img", { src: "/page/icon.svg", alt: "", width: 28, height: 28 }),
-    h("span", {}, "Tidings"),
-  );
+/** Return the title of a view; on a phone there is only room for its last word. */
+function navTitle(title) {
+  const [last, ...before] = title.split(" ").reverse();
+  if (!before.length) return title;
+  return [h("span.long", {}, `${before.reverse().join(" ")} `), last];
 }
 
 function icon(path) {
@@ -200,8 +203,7 @@ function icon(path) {
 
 function subscriberPicker(view, subscriber) {
   const names = h("datalist", { id: "subscribers" });
-  const input = h("input.picker", {
-    "aria-label": "Subscriber",
+  const input = h("input", {
     list: "subscribers",
     value: subscriber ?? "",
     placeholder: "Subscriber",
@@ -216,7 +218,7 @@ function subscriberPicker(view, subscriber) {
       if (input.value) location.hash = address(view.name, { subscriber: input.value });
     },
   });
-  return h("div", {}, input, names);
+  return h("label.picker", {}, h("span", {}, "Subscriber"), input, names);
 }
 
 async function subscribers() {
@@ -231,39 +233,61 @@ async function anySubscriber() {
 }
 
 /** Ask an admin whose view to show. */
-async function choose(view) {
+async function choose(view, question = "Choose a subscriber:") {
   let names = [];
   try {
     names = await subscribers();
   } catch (error) {
     return problemNotice(error, show);
   }
-  if (!names.length) {
-    return h(
-      "section.card.stack.empty",
-      {},
-      h("h1", {}, "No subscribers yet"),
-      h(
-        "p",
-        {},
-        "Add one with ",
-        h("code", {}, "PUT /v1/subscribers/{id}"),
-        ", or start with life in it: ",
-        h("code", {}, "tidings serve --demo"),
-        ".",
-      ),
-      h("p", {}, h("a", { href: "/docs" }, "The HTTP API")),
-    );
-  }
+  if (!names.length) return firstSubscriber();
   return h(
     "section.stack",
     {},
     h("h1", {}, view.title),
-    h("p.muted", {}, "Whose?"),
+    h("p.muted", { role: "status" }, question),
     h(
       "ul.choices",
       {},
       names.map((name) => h("li", {}, h("a.card", { href: address(view.name, { subscriber: name }) }, name))),
+    ),
+  );
+}
+
+/** Return the form for the first subscriber of a store, who then says what to look for. */
+function firstSubscriber() {
+  const name = h("input", { id: "first", required: true, autocomplete: "off", spellcheck: "false" });
+  const problem = h("p", { role: "alert" });
+  const add = async (event) => {
+    event.preventDefault();
+    try {
+      await api.put(path`/v1/subscribers/${name.value.trim()}`, {});
+      location.hash = address("interests", { subscriber: name.value.trim() });
+    } catch (error) {
+      put(problem, error.message);
+    }
+  };
+  return h(
+    "section.card.stack.empty",
+    {},
+    h("h1", {}, "No subscribers yet"),
+    h("p", {}, "A subscriber is a person, or a program, with interests and a feed."),
+    h(
+      "form.row",
+      { onsubmit: add },
+      h("label.field", { for: "first" }, "Name"),
+      name,
+      h("button.button.primary", {}, "Add"),
+    ),
+    problem,
+    h(
+      "p.muted",
+      {},
+      "Or use ",
+      h("a", { href: "/docs" }, "the HTTP API"),
+      ", or look around first: ",
+      h("code", {}, "tidings serve --demo"),
+      ".",
     ),
   );
 }
@@ -293,13 +317,25 @@ function showError(error, retry) {
 function problemNotice(error, retry) {
   const isOffline = error instanceof TypeError;
   if (!(error instanceof Problem) && !isOffline) console.error(error);
-  return h(
+  const notice = h(
     "section.card.stack",
     { role: "alert" },
     h("h1", {}, isOffline ? "The service cannot be reached" : "That did not work"),
-    h("p", {}, isOffline ? "It may be starting; try again." : error.message),
+    h("p", {}, isOffline ? "It may be starting; this goes on as soon as it answers." : error.message),
     h("p", {}, h("button.button.primary", { onclick: retry }, "Try again")),
   );
+  if (isOffline) whenBack(notice, retry);
+  return notice;
+}
+
+/** Look for the service as long as a notice is shown, and go on when it answers. */
+function whenBack(notice, retry) {
+  setTimeout(async () => {
+    if (!notice.isConnected) return;
+    const isBack = await fetch("/health").then(() => true, () => false);
+    if (isBack && notice.isConnected) retry();
+    else whenBack(notice, retry);
+  }, LOOK_AGAIN_MS);
 }
 
 document.querySelector(".skip").addEventListener("click", (event) => {

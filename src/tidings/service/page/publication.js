@@ -27,11 +27,13 @@ export function titleLink(publication) {
     : title;
 }
 
-/** Return the summary, or the attributes in a line. */
+/** Return the summary, or the attributes in a line, without one that is the title already. */
 export function summaryOf({ content, attributes }) {
   const summary = first(content, SUMMARIES);
   if (summary) return summary.slice(0, LONGEST.summary);
-  const listed = Object.entries(attributes ?? {}).map(([name, value]) => `${name} ${written(value)}`);
+  const listed = Object.entries(attributes ?? {})
+    .filter(([name]) => !TITLES.includes(name) || !first(content, TITLES))
+    .map(([name, value]) => `${name} ${written(value)}`);
   return listed.length ? listed.join(" · ").slice(0, LONGEST.summary) : null;
 }
 

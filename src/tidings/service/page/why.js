@@ -16,6 +16,7 @@ export const OUTCOMES = {
   expired: ["Left the window", ""],
   held: ["Held", "warm"],
   dropped: ["Dropped", "bad"],
+  late: ["Came too late", "bad"],
   unknown: ["Unknown", ""],
 };
 
@@ -42,7 +43,7 @@ function panel(why, link) {
     "div.why.stack",
     {},
     h("p.row", {}, outcomeChip(why.outcome), h("strong", {}, sentence(why, title))),
-    why.note && h("p.muted.small", {}, `Note: ${why.note}.`),
+    why.note && why.outcome !== "late" && h("p.muted.small", {}, `Note: ${why.note}.`),
     choices(why, title),
     why.rules.length > 0 && rules(why.rules, title),
     interests(why.reasons, link),
@@ -70,6 +71,8 @@ function sentence(why, title) {
         : `${ranked} Its window is open, and it is among the best so far.`;
     case "outranked":
       return `${ranked} In the end ${beaten(choice)}.`;
+    case "late":
+      return `${ranked} It came after newer ones were decided, so nobody got it.`;
     case "waiting":
       return `${ranked} It waits until there are enough candidates.`;
     case "expired":

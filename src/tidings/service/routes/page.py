@@ -71,19 +71,27 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
     return found
 
 
+# Its files are in memory: the paths below never wait, and need no thread.
 PAGE: Final = read_page()
 
 
 @router.get("/", include_in_schema=False)
 @router.head("/", include_in_schema=False)
-def show_page(known: Known = None) -> Response:
+async def show_page(known: Known = None) -> Response:
     """Return the page."""
     return _answer("index.html", known)
 
 
+@router.get("/docs", include_in_schema=False)
+@router.head("/docs", include_in_schema=False)
+async def show_docs(known: Known = None) -> Response:
+    """Return the description of the HTTP API for people."""
+    return _answer("docs.html", known)
+
+
 @router.get("/page/{name:path}", include_in_schema=False)
 @router.head("/page/{name:path}", include_in_schema=False)
-def show_file(name: Annotated[str, Path(max_length=100)], known: Known = None) -> Response:
+async def show_file(name: Annotated[str, Path(max_length=100)], known: Known = None) -> Response:
     """Return a file of the page."""
     return _answer(name, known)
 

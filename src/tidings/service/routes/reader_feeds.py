@@ -77,6 +77,6 @@ def _document(request: Request, secret: str, known: str | None, media_type: str)
     }
     if known == tag:
         return Response(status_code=304, headers=headers)
-    template = gate.settings.template
+    template = gate.tenants.get(owner.tenant).settings.template
     content = _WRITERS[media_type](owner.tenant, owner.subscriber, deliveries, template)
     return Response(content, headers=headers, media_type=media_type)

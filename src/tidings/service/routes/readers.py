@@ -13,6 +13,7 @@ from typing import Annotated, Final, NamedTuple
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from tidings.channels.card import CardTemplate
 from tidings.channels.reader_links import ACTIONS, PAUSE, PREFIX, seal
 from tidings.model.values import SECOND_US
 from tidings.service.access import Gate
@@ -52,6 +53,7 @@ class ReaderAction(NamedTuple):
     channel: Channel
     action: str
     number: int
+    template: CardTemplate
 
     @property
     def subscriber(self) -> str:
@@ -75,7 +77,7 @@ def look(
         wanted.mark(list(digest.sequences) if digest else [], OPENED)
         return Response(_PIXEL, media_type="image/gif", headers=_HEADERS)
     if action == READ:
-        return _visit(request, wanted)
+        return _visit(wanted)
     question, label = _QUESTIONS[action]
     button = f'<form method="post"><button>{escape(label)}</button></form>'
     return _page(question, button)
@@ -107,23 +109,23 @@ def _check(
     known = {DEFAULT_TENANT, *(token.tenant for token in gate.tenants.main.store.tokens.listed())}
     if tenant not in known or action not in ACTIONS:
         raise nothing
-    store = gate.tenants.get(tenant).store
+    place = gate.tenants.get(tenant)
+    store = place.store
     channel = store.channels.get(key)
     secret = channel.settings.get("secret") if channel is not None else None
     expected = seal(str(secret or ""), action, number)
     if not hmac.compare_digest(expected.encode(), sealed.encode(errors="replace")) or not secret:
         raise nothing
     assert channel is not None  # it has a secret
-    return ReaderAction(store, channel, action, number)
+    return ReaderAction(store, channel, action, number, place.settings.template)
 
 
-def _visit(request: Request, wanted: ReaderAction) -> Response:
+def _visit(wanted: ReaderAction) -> Response:
     """Mark a notification as read, and lead to its link, which is found again, not passed."""
-    gate: Gate = request.app.state.gate
     found = wanted.store.notifications.after(wanted.subscriber, wanted.number - 1, limit=1)
     link = None
     if found and found[0].sequence == wanted.number:
-        link = gate.settings.template.card(found[0]).link
+        link = wanted.template.card(found[0]).link
     if link is None:
         raise HttpProblem(404, "there is nothing at this address")
     wanted.mark([wanted.number], READ)

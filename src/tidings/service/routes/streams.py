@@ -59,8 +59,9 @@ def stream(
 async def _close_when_revoked(open_stream: LiveStream, request: Request, beat_s: float) -> None:
     """End a stream when its token is no longer valid."""
     gate: Gate = request.app.state.gate
+    live: LivePush = request.app.state.live
     while True:
-        await asyncio.sleep(beat_s)
+        await live.wait_for_revocation(beat_s)
         try:
             await asyncio.to_thread(gate.admit_again, request)
         except HttpProblem:

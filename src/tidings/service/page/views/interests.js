@@ -166,8 +166,8 @@ function preferences(context, person, items, edited, field) {
   }
 
   function hint() {
-    if (state.mode === "order") return "Drag what you like better above the rest.";
-    return field === "score" ? "The score of what matches." : "From 0 to 1.";
+    if (state.mode === "order") return "What you like better stands above: drag it, or use the arrows.";
+    return field === "score" ? "The score of what matches." : "How much you like each, from 0 to 1.";
   }
 
   const byPreference = () => [...names].sort((a, b) => state.numbers.get(b) - state.numbers.get(a));

@@ -7,8 +7,8 @@ import { count, counted, decimal, duration, fullTime, percent } from "../format.
 
 const EVERY_MS = 5_000;
 const STATES = {
-  idle: ["good", "Everything that was published is decided."],
-  working: ["good", "The pipeline is at work."],
+  idle: ["good", "All is well. Everything that was published is decided."],
+  working: ["good", "All is well. The pipeline is at work."],
   stalled: ["bad", "The pipeline takes nothing, although something waits."],
 };
 const KINDS = { dead: "Dead letters", late: "Late events" };
@@ -72,7 +72,7 @@ class Operations {
     const waits = webhooks.outbox + webhooks.retries;
     put(this.figures,
       figure("Published", count(publications.last), `${count(publications.waiting)} waiting`),
-      figure("Lag", duration(`${publications.lag_s.toFixed(1)}s`, "short"), "of the oldest that waits"),
+      figure("Lag", duration(`${publications.lag_s.toFixed(1)}s`, "short"), publications.waiting ? "of the oldest that waits" : "nothing waits"),
       figure("Delivered", count(now.delivered), "so far"),
       figure("Subscribers", count(now.subscribers), counted(now.subscriptions, "subscription")),
       figure("Index", `v${count(index.applied)}`, index.applied === index.version ? "up to date" : `v${count(index.version)} is coming`),

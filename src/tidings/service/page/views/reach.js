@@ -4,7 +4,11 @@ import { Problem } from "../api.js";
 import { h, put } from "../dom.js";
 import { count, counted, rank } from "../format.js";
 
-const SCORERS = { exact: "Exact", relaxed: "Relaxed", preference: "Preference" };
+const SCORERS = {
+  preference: ["Preference", "Those whose whole condition holds, by how much their subscriber prefers them."],
+  exact: ["Exact", "Those whose whole condition holds, by their scores."],
+  relaxed: ["Relaxed", "By the weights of the predicates that hold, even if others fail."],
+};
 const EXAMPLE = { genre: ["drama", "comedy"], year: 2003, rating: 7.4 };
 const RECENT = 12;
 
@@ -18,7 +22,7 @@ export default {
   async show(context) {
     const { items } = await context.api.get("/v1/events", { limit: RECENT }, context.signal);
     const view = new Reach(context, items);
-    if (context.params.event) await view.ask();
+    await view.ask();
     return view.element;
   },
 };
@@ -27,15 +31,17 @@ class Reach {
   constructor(context, recent) {
     this.context = context;
     const { params } = context;
-    this.scorer = SCORERS[params.scorer] ? params.scorer : "exact";
+    this.scorer = SCORERS[params.scorer] ? params.scorer : "preference";
     this.k = Math.min(100, Math.max(1, Number.parseInt(params.k, 10) || 10));
     this.problem = h("p.notice.bad", { id: "reach-problem", role: "alert", hidden: true });
     this.text = h("textarea.code", {
-      id: "reach-event", rows: 8, spellcheck: "false", autocomplete: "off", value: params.event ?? written(recent[0]?.attributes ?? EXAMPLE),
+      id: "reach-event", rows: 6, spellcheck: "false", autocomplete: "off", value: params.event ?? written(recent[0]?.attributes ?? EXAMPLE),
       "aria-describedby": "reach-help reach-problem",
       onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit(); },
     });
+    this.meaning = h("p.small.muted");
     this.result = h("div.stack", { "aria-live": "polite" });
+    this.fit();
     this.element = h("section.stack", {},
       h("div.stack.tight", {}, h("h1", {}, "Whom does it reach?"),
         h("p.muted", {}, "One event, the subscriptions that it fits best, and what the others lack. Nothing is published.")),
@@ -54,20 +60,26 @@ class Reach {
       h("div.row", {},
         this.segments(),
         h("label.check", {}, "The best", this.number()),
-        h("button.button.primary", { type: "submit" }, "Show")));
+        h("button.button.primary", { type: "submit" }, "Show")),
+      this.meaning);
   }
 
   picker(recent) {
     const select = h("select.wide", {
       id: "reach-recent",
-      onchange: () => { this.text.value = written(recent[Number(select.value)].attributes); this.submit(); },
+      onchange: () => { this.text.value = written(recent[Number(select.value)].attributes); this.fit(); this.submit(); },
     }, recent.map((event, index) => h("option", { value: index }, event.content?.title ?? event.id)));
     return select;
   }
 
+  /** Make the text as tall as what it holds, up to a point. */
+  fit() {
+    this.text.rows = Math.min(14, Math.max(4, this.text.value.split("\n").length));
+  }
+
   segments() {
     const group = h("div.segments", { role: "group", "aria-label": "Scorer" });
-    const draw = () => put(group, Object.entries(SCORERS).map(([name, text]) => h("button", {
+    const draw = () => put(this.meaning, SCORERS[this.scorer][1]) && put(group, Object.entries(SCORERS).map(([name, [text]]) => h("button", {
       type: "button", "aria-pressed": String(this.scorer === name),
       onclick: () => { this.scorer = name; draw(); group.querySelector(`[aria-pressed="true"]`).focus(); this.submit(); },
     }, text)));

@@ -5,6 +5,11 @@ import { h, put } from "../dom.js";
 import { counted } from "../format.js";
 
 const KINDS = { mail: "Mail", slack: "Slack", teams: "Teams" };
+const PLACES = {
+  mail: "ada@example.org",
+  slack: "https://hooks.slack.com/services/…",
+  teams: "https://….webhook.office.com/…",
+};
 const EVERY = { delivery: "At once", hour: "Every hour", day: "Every day" };
 
 export default {
@@ -35,7 +40,8 @@ class Reading {
 
   async load() {
     const { items } = await this.context.api.get(this.base, {}, this.context.signal);
-    put(this.list, items.length ? items.map((channel) => this.item(channel)) : h("li.muted", {}, "Nowhere yet."));
+    put(this.list, items.length ? items.map((channel) => this.item(channel)) : h("li.card.stack.tight.muted", {},
+      "No address yet. Your feed is always on this page; with an address, it also comes to you."));
   }
 
   /** Do something with the service, then show what came of it. */
@@ -78,8 +84,16 @@ class Reading {
   form() {
     const kind = select("Kind", KINDS);
     const every = select("When", EVERY, "day");
-    const address = h("input", { required: true, placeholder: "ada@example.org" });
+    const address = h("input", { required: true, size: 34 });
     const time = h("input", { type: "time", value: "08:00", required: true });
+    const at = field("At", time);
+    const adapt = () => {
+      address.placeholder = PLACES[kind.value];
+      at.hidden = every.value !== "day";
+    };
+    kind.addEventListener("change", adapt);
+    every.addEventListener("change", adapt);
+    adapt();
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     const add = (event) => {
       event.preventDefault();
@@ -88,9 +102,9 @@ class Reading {
       const id = `${kind.value}-${Date.now().toString(36)}`;
       this.run(() => this.context.api.put(`${this.base}/${id}`, form), "Added. Send a code to confirm it.");
     };
-    return h("form.card.stack", { onsubmit: add, "aria-label": "Another address" },
-      h("h2", {}, "Another address"),
-      h("div.row", {}, field("Kind", kind), field("Address", address), field("When", every), field("At", time),
+    return h("form.card.stack", { onsubmit: add, "aria-label": "Add an address" },
+      h("h2", {}, "Add an address"),
+      h("div.row.low", {}, field("Kind", kind), field("Address", address), field("When", every), at,
         h("button.button.primary", {}, "Add")));
   }
 }
@@ -101,7 +115,7 @@ function select(label, words, chosen = null) {
 }
 
 function field(label, input) {
-  return h("label.field", {}, h("span", {}, label), input);
+  return h("label.field.over", {}, h("span", {}, label), input);
 }
 
 function state(channel) {
