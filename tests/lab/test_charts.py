@@ -26,6 +26,14 @@ def test_columns_keep_small_counts_visible() -> None:
 def test_a_heat_map_has_a_square_per_pair() -> None:
     picture = heat_map(["a", "b"], [[1.0, None], [None, 1.0]], "label")
     assert len(list(picture.iter("rect"))) == 4
+    assert not [text for text in picture.iter("text") if "transform" in text.attrib]
+
+
+def test_long_names_above_a_heat_map_are_slanted_and_whole() -> None:
+    names = ["daily, decay", "daily, diverse"]
+    picture = heat_map(names, [[1.0, 0.5], [0.5, 1.0]], "label")
+    slanted = [text.text for text in picture.iter("text") if "transform" in text.attrib]
+    assert slanted == names
 
 
 def test_long_names_are_clipped() -> None:

@@ -41,6 +41,18 @@ def test_tables_frames_and_files_are_read(tmp_path: Path) -> None:
     assert ids(read) == [("c", 1), ("a", 2), ("b", 3)]
 
 
+def test_a_file_with_other_fields_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "news.jsonl"
+    path.write_text('{"guid": "n1", "pubDate": "Tue, 01 Sep 2026 00:05:51 GMT", "n": 1}\n')
+    with pytest.raises(TidingsError, match=r"unknown field 'guid'.*; a layout, or --column"):
+        read_recording(path, SUBSCRIPTIONS)
+    layout = Layout(
+        columns={"id": "guid", "published_at": "pubDate"},
+        types={"published_at": "%a, %d %b %Y %H:%M:%S GMT"},
+    )
+    assert ids(read_recording(path, SUBSCRIPTIONS, layout=layout)) == [("n1", 1)]
+
+
 def test_what_cannot_be_used_is_counted() -> None:
     events = [*EVENTS, EVENTS[0], {"id": "x"}, 7]
     subscriptions = [*SUBSCRIPTIONS, SUBSCRIPTIONS[0], {"id": "t"}]
@@ -51,6 +63,7 @@ def test_what_cannot_be_used_is_counted() -> None:
         "subscriber": 1,
     }
     assert "field 'published_at' is missing" in recording.refused[0].reasons[0]
+    assert recording.refused[2].reasons[0].startswith("record 1: ")
 
 
 @pytest.mark.parametrize(

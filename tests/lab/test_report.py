@@ -69,6 +69,18 @@ def test_a_reader_is_told_what_limits_the_figures() -> None:
     assert "different scorers" in text
 
 
+def test_numbers_and_agreement_are_in_words() -> None:
+    comparison = compare(
+        [{"id": f"e{n}", "published_at": n, "attributes": {"size": n + 27.0}} for n in range(3)],
+        [{"id": "s", "subscriber": "ann", "where": "size >= 27"}],
+        {"all": {"k": 9}, "one": {"k": 1, "window": {"name": "jumping", "length": 3, "step": 3}}},
+    )
+    text = report_page(comparison)
+    assert "all and one both made 1 of 3." in text
+    assert "<p>size 27</p>" in text
+    assert "published <time>1970-01-01T00:00:00Z</time>" in text
+
+
 def test_one_policy_needs_no_comparison() -> None:
     comparison = compare(
         [{"id": "e", "published_at": 0, "attributes": {"a": 1}}],

@@ -62,6 +62,10 @@ def test_a_period_limits_the_windows_but_not_what_they_hold() -> None:
     (window,) = told.windows
     assert (told.matches, window.candidates) == (1, 3)
     assert [event.fate for event in window.chosen] == ["chosen again", "chosen again"]
+    assert timeline_page(told).count('<li class="again">') == 2
+    first = timeline(recording, "ann", end=0, policy=policy)
+    assert ": 1 match, 1 delivered" in str(first)
+    assert "1 candidate from <time>1970-01-01T00:00:00Z</time> to " in timeline_page(first)
 
 
 def test_rules_and_histories_have_their_fates() -> None:

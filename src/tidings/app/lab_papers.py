@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich import progress
 from rich.console import Console
@@ -11,18 +11,29 @@ from rich.text import Text
 
 from tidings.app.output.console import make_table, open_console
 from tidings.app.terminal import json_line
-from tidings.lab.papers.experiment import Progress, Size
+from tidings.lab.papers.experiment import Experiment, Progress, Size
 from tidings.lab.papers.finished_run import FinishedRun
-from tidings.lab.papers.report_words import Tally, exhibits_of
-from tidings.lab.papers.run import run_papers, select
+from tidings.lab.papers.report_words import Tally, duration, exhibits_of
+from tidings.lab.papers.run import over_catalogue, run_papers, select
+from tidings.lab.workloads.catalogue import CatalogueFile
 
 _INTERRUPTED: Final = 130
 
 
-def list_papers(names: Sequence[str], *, as_json: bool = False) -> None:
+def select_papers(
+    names: Sequence[str], catalogue: Path | None, category: str, id_column: str | None
+) -> list[Experiment[Any]]:
+    """Return the experiments of these names; of a catalogue, those that draw its products."""
+    experiments = select(names)
+    if catalogue is None:
+        return experiments
+    return over_catalogue(experiments, CatalogueFile.of(catalogue, category, id_column))
+
+
+def list_papers(experiments: Sequence[Experiment[Any]], *, as_json: bool = False) -> None:
     """Print the names of experiments, tables and figures."""
     console, table = open_console(), make_table("experiment", "tables and figures")
-    for experiment in select(names):
+    for experiment in experiments:
         form = {"experiment": experiment.name, "exhibits": list(experiment.slugs)}
         if as_json:
             console.out(json_line(form), highlight=False)
@@ -32,13 +43,18 @@ def list_papers(names: Sequence[str], *, as_json: bool = False) -> None:
 
 
 def reproduce_papers(
-    names: Sequence[str], folder: Path, size: Size, seed: int, *, as_json: bool = False
+    experiments: Sequence[Experiment[Any]],
+    folder: Path,
+    size: Size,
+    seed: int,
+    *,
+    as_json: bool = False,
 ) -> int:
     """Run experiments, print a line for each and the place of the report; return the exit status.
 
     A claim that does not hold is a result, not an error: the status is 0, or 130 after Ctrl-C.
     """
-    experiments, console = select(names), open_console()
+    console = open_console()
     finished: list[FinishedRun] = []
     try:
         with progress_of(open_console(stderr=True), len(experiments)) as report:
@@ -50,7 +66,10 @@ def reproduce_papers(
         open_console(stderr=True).print(f"{done}; the same command continues.")
         return _INTERRUPTED
     if not as_json:
-        console.print(f"{Tally.of(exhibits_of(finished))}. The report: {folder / 'report.html'}")
+        words = f"{Tally.of(exhibits_of(finished))}, in {duration(finished)}."
+        console.print(words, highlight=False, soft_wrap=True)
+        report_path = f"The report: {folder / 'report.html'}"
+        console.print(report_path, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -17,6 +17,8 @@ _ROW: Final = 40
 _TRACK: Final = _WIDTH
 _HEIGHT: Final = 46
 _QUANTILES: Final = (5, 25, 50, 75, 95)
+_UPRIGHT: Final = 8
+"""Letters of a name that fit above a square of the heat map."""
 Write = Callable[[float], str]
 """Writes a value."""
 
@@ -129,32 +131,33 @@ def columns(counts: Sequence[int], top: int, place: int, label: str) -> Element:
         if (height := max(1.0, count / max(1, top) * _HEIGHT) if count else 0.0)
     )
     floor = tag("line", x1=0, x2=960, y1=_HEIGHT, y2=_HEIGHT, class_="axis")
-    return svg(960, _HEIGHT + 1, label, drawn, floor)
+    picture = svg(960, _HEIGHT + 1, label, drawn, floor)
+    # As high on a phone as on a wide screen: columns may become narrow, but not low.
+    picture.set("preserveAspectRatio", "none")
+    return picture
 
 
 def heat_map(names: Sequence[str], shares: Sequence[Sequence[float | None]], label: str) -> Element:
     """Draw a square for each pair of policies, darker the more they have in common."""
-    cell, left, top = 58, 200, 30
+    cell, left = 58, 20 + 7 * min(26, max(map(len, names)))  # a letter is about 7 wide
+    slanted = any(len(name) > _UPRIGHT for name in names)
+    top = 110 if slanted else 30
     parts = list[Element]()
     for row, name in enumerate(names):
         y = top + row * cell
         parts.append(
             tag("text", clip(name, 26), x=left - 12, y=y + cell / 2 + 4, text_anchor="end")
         )
-        parts.append(
-            tag(
-                "text",
-                clip(name, 8),
-                x=left + row * cell + cell / 2,
-                y=top - 10,
-                text_anchor="middle",
-                class_="tick",
-            )
-        )
+        x, middle = left + row * cell + cell / 2, top - 10
+        at = {"transform": f"rotate(-45 {x} {middle})"} if slanted else {"text_anchor": "middle"}
+        parts.append(tag("text", clip(name, 22), x=x, y=middle, class_="tick", **at))
         for column, share in enumerate(shares[row]):
             parts += _cell(left + column * cell, y, cell, share)
     size = len(names) * cell
-    return svg(left + size, top + size, label, parts)
+    width = left + size + (70 if slanted else 0)
+    picture = svg(width, top + size, label, parts)
+    picture.set("style", f"max-width: {width}px")  # two policies need no large squares
+    return picture
 
 
 def _cell(x: float, y: float, size: int, share: float | None) -> Iterator[Element]:

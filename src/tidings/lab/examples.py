@@ -23,6 +23,7 @@ PEOPLE: Final = 3
 """Subscribers that examples are taken from."""
 TITLES: Final = ("title", "name", "headline", "subject")
 _SHOWN: Final = 5
+"""Attributes of an example."""
 
 
 class Example(NamedTuple):

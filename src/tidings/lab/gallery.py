@@ -16,10 +16,9 @@ from tidings.lab.comparison import Comparison
 from tidings.lab.output import pictures, standalone
 from tidings.lab.run_comparison import compare
 from tidings.model.records import Event
-from tidings.model.values import parse_time_us
+from tidings.model.values import SECOND_US, parse_time_us
 
 START_US: Final = parse_time_us("2026-01-01T00:00:00Z")
-SECOND_US: Final = 1_000_000
 SHOWN: Final = ("mean_score", "diversity", "mean_age_s", "coverage", "overlap")
 QUOTA: Final[Mapping[str, Any]] = {"name": "quota", "n": 5, "per": "day"}
 AT_ONCE: Final[Mapping[str, Any]] = {"k": 5, "window": {"name": "sliding", "length": "2h"}}

@@ -102,6 +102,8 @@ def read_recording(
         raise InvalidForm(f"there is no subscription that can be used{why}")
     if not events:
         why = f"; the first was refused: {bad_events.reasons[0]}" if bad_events.total else ""
+        if isinstance(publications, str | Path) and bad_events.total and "--column" not in why:
+            why += "; a layout, or --column and --type, name other fields and forms of times"
         raise InvalidForm(f"there is no publication that can be used{why}")
     everybody = {subscriber.id: subscriber for subscriber in listed}
     for subscription in owned:
@@ -175,7 +177,7 @@ def _read(records: Any, kind: _Kind, limits: Limits) -> tuple[list[Any], Refused
     letters, found = _Letters(kind.name), dict[str, Any]()
     for record in _records(records, kind, limits):
         if isinstance(record, BadRecord):
-            letters.add(record.reason)
+            letters.add(f"record {record.position}: {record.reason}")
         elif record.id in found:
             letters.add(f"{kind.name} {shown(record.id)}: the id is already used")
         else:

@@ -86,7 +86,7 @@ def replay(
         events = recording.events[chunk]
         matches = matcher.match(events)
         account.add(matches, chunk.start)
-        feeds.offer(chunk, [matches[scorer] for scorer in matcher.scorers])
+        feeds.offer(chunk, [matches[ranking] for ranking in matcher.ranking_of])
     if until_us is not None and until_us > recording.published_us[-1]:
         feeds.advance(Moment(until_us, int(recording.sequences[-1])))
     return _tables(recording, variants, matcher, feeds, account)
@@ -266,13 +266,13 @@ def _tables(
         feeds.ruled[variant, "pause", "dropped"] += count
     sent = sent.only(~dropped) if dropped.any() else sent
     keys, scores = sent.event * people + sent.feed % people, np.zeros(len(sent.feed))
-    for variant, ranking in enumerate(matcher.scorers):
+    for variant, ranking in enumerate(matcher.ranking_of):
         own = sent.feed // people == variant
         scores[own] = account.score(ranking, keys[own])
     ruled = [(names[v], rule, fate, n) for (v, rule, fate), n in sorted(feeds.ruled.items())]
     return PartTables(
         _delivered(recording, names, sent, scores),
-        _sums(recording, variants, matcher.scorers, account, sent, scores),
+        _sums(recording, variants, matcher.ranking_of, account, sent, scores),
         _rows(RULED, ruled),
         _common(names, people, sent, keys),
         _aside(names, matcher, feeds),
@@ -383,7 +383,7 @@ def _aside(names: Sequence[str], matcher: SharedMatcher, feeds: VariantFeeds) ->
     """Return the subscribers that a policy could not serve, with the reasons."""
     rows = [
         (names[variant], subscriber, reason)
-        for variant, ranking in enumerate(matcher.scorers)
+        for variant, ranking in enumerate(matcher.ranking_of)
         for subscriber, reason in sorted(matcher.failed[ranking].items())
     ]
     for name, reason in sorted(feeds.set_aside.items()):

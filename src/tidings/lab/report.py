@@ -1,6 +1,7 @@
 """The report of a comparison: one page that stands alone, from the tables of the comparison."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -9,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from tidings.formats.markup import Node, page, tag
+from tidings.formats.markup import Node, styled_page, tag
 from tidings.lab.charts import Bar, Spread, bars, colour, columns, heat_map, spreads
 from tidings.lab.examples import Example
 from tidings.model.values import SECOND_US, format_time
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _BINS: Final = 96
+"""Spans of time in a picture: of a day, quarters of an hour."""
 _DAYS, _HOURS, _MINUTES = 86_400.0, 3_600.0, 60.0
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)")
 
 
 def duration(seconds: float) -> str:
@@ -44,17 +47,21 @@ def _decimal(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
+    return f"{value:.1%}" if 0 < value < 0.1 else f"{value:.0%}"
 
 
 class Figure(NamedTuple):
-    """A figure of policies: its column, heading, meaning, form, and its largest value if fixed."""
+    """A figure of policies: its column, heading, meaning, form, and its largest value if fixed.
+
+    The best value is the largest, or the smallest if `less_is_better`.
+    """
 
     column: str
     heading: str
     meaning: str
     write: Callable[[float], str]
     top: float | None = None
+    less_is_better: bool = False
 
 
 FIGURES: Final = (
@@ -62,7 +69,13 @@ FIGURES: Final = (
     Figure("share", "Delivered share", "of all matches, the share that was sent", _percent, 1.0),
     Figure("mean_score", "Average score", "of what was sent, before decay", _decimal),
     Figure("diversity", "Diversity", "mean distance within a subscriber's last ten", _decimal, 1.0),
-    Figure("mean_age_s", "Age", "from publication to delivery, on average", duration),
+    Figure(
+        "mean_age_s",
+        "Age",
+        "from publication to delivery, on average",
+        duration,
+        less_is_better=True,
+    ),
     Figure("coverage", "Coverage", "subscriptions with a match that got something", _percent, 1.0),
 )
 TABLE: Final = (
@@ -97,13 +110,6 @@ def report_css() -> str:
 def report_page(comparison: "Comparison") -> str:
     """Return the page."""
     title = _title(comparison)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", title),
-        tag("style", report_css()),
-    )
     main = tag(
         "main",
         _header(comparison, title),
@@ -119,7 +125,24 @@ def report_page(comparison: "Comparison") -> str:
         _examples(comparison),
         _section("What the figures mean", tag("dl", _definitions())),
     )
-    return page(tag("html", head, tag("body", main, _footer(comparison)), lang="en"))
+    return styled_page(title, report_css(), main, _footer(comparison))
+
+
+def lab_header(title: str, lead: str, *children: Element | None) -> Element:
+    """Return the head of a page of the lab: its title, and a sentence of what it is about."""
+    return tag(
+        "header",
+        tag("p", "Tidings lab", class_="overline"),
+        tag("h1", title),
+        tag("p", with_times(lead), class_="lead"),
+        *children,
+    )
+
+
+def with_times(text: str) -> Iterator[Node]:
+    """Yield a text whose times are elements: browsers break lines at the hyphens of a date."""
+    for place, part in enumerate(_TIME.split(text)):
+        yield tag("time", part) if place % 2 else part
 
 
 def _title(comparison: "Comparison") -> str:
@@ -151,14 +174,7 @@ def _header(comparison: "Comparison", title: str) -> Element:
         )
         for place, variant in enumerate(comparison.variants)
     )
-    return tag(
-        "header",
-        tag("p", "Tidings lab", class_="overline"),
-        tag("h1", title),
-        tag("p", lead, class_="lead"),
-        tag("ul", policies, class_="policies"),
-        _notes(comparison),
-    )
+    return lab_header(title, lead, tag("ul", policies, class_="policies"), _notes(comparison))
 
 
 def _notes(comparison: "Comparison") -> Element | None:
@@ -206,9 +222,10 @@ def _figure_cell(
 ) -> Element:
     value = row[figure.column]
     known = [each[figure.column] for each in rows if each[figure.column] is not None]
-    most = len(rows) > 1 and value is not None and value == max(known) > min(known)
+    best = (min if figure.less_is_better else max)(known, default=None)
+    is_best = value is not None and value == best and min(known) < max(known)
     text = "-" if value is None else figure.write(value)
-    return tag("td", text, class_="most") if most else tag("td", text)
+    return tag("td", text, class_="best") if is_best else tag("td", text)
 
 
 def glance(comparison: "Comparison") -> Iterator[tuple[str, Element]]:
@@ -310,7 +327,7 @@ def _times(comparison: "Comparison") -> Element:
         f"to {format_time(comparison.until_us)}; all policies have the same scale."
     )
     pictures = (figure for _, figure in over_time(comparison))
-    return _section("Over time", tag("p", text), tag("div", pictures, class_="times"))
+    return _section("Over time", tag("p", with_times(text)), tag("div", pictures, class_="times"))
 
 
 def overlap_map(comparison: "Comparison") -> Element:
@@ -335,8 +352,9 @@ def _overlap(comparison: "Comparison") -> Element:
     text = "Of the deliveries that either policy made, the share that both made."
     if known:
         least = min(known, key=lambda row: row["jaccard"])
+        agree = "agree least:" if len(known) > 1 else "both made"
         text += (
-            f" {least['first']} and {least['second']} agree least: {least['common']:,} of "
+            f" {least['first']} and {least['second']} {agree} {least['common']:,} of "
             f"{least['either']:,}."
         )
     picture = tag("figure", overlap_map(comparison), class_="heatmap")
@@ -406,11 +424,13 @@ def _example(example: Example) -> Element:
         tag("p", about),
         tag(
             "p",
-            f"score {_decimal(example.score)}, published {example.published_at}, "
-            f"delivered {example.delivered_at}",
+            with_times(
+                f"score {_decimal(example.score)}, published {example.published_at}, "
+                f"delivered {example.delivered_at}"
+            ),
             class_="soft",
         ),
-        tag("p", f"{example.not_by}: {example.why}", class_="soft"),
+        tag("p", with_times(f"{example.not_by}: {example.why}"), class_="soft"),
     )
 
 
@@ -419,6 +439,8 @@ def _value(value: Any) -> str:
         return ", ".join(map(_value, value))
     if isinstance(value, dict) and value.keys() == {"time"}:
         return str(value["time"])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -58,7 +58,7 @@ class SharedHits:
 class SharedMatcher:
     """Ranks events for some subscribers by the scorers of all variants.
 
-    `scorers` has for each variant the number of its ranking: variants in which everybody has the
+    `ranking_of` has for each variant the number of its ranking: variants in which everybody has the
     same scorer share one. Subscribers are numbered as they are listed, and so are subscriptions.
     """
 
@@ -75,8 +75,8 @@ class SharedMatcher:
             for variant in variants
         ]
         distinct = list(dict.fromkeys(rankings))
-        self.scorers = [distinct.index(ranking) for ranking in rankings]
-        first = [variants[self.scorers.index(number)] for number in range(len(distinct))]
+        self.ranking_of = [distinct.index(ranking) for ranking in rankings]
+        first = [variants[self.ranking_of.index(number)] for number in range(len(distinct))]
         self._rankers = [
             self._ranker(number, variant, subscribers) for number, variant in enumerate(first)
         ]

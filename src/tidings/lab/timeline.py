@@ -24,6 +24,8 @@ from tidings.window.buffer import describe_window
 
 PASSED: Final = 3
 """Candidates that were not chosen, of which each window names the best."""
+CHOSEN_AGAIN: Final = "chosen again"
+"""What became of an event that an earlier choice had taken already."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class TimelineWindow:
     chosen: tuple[TimelineEvent, ...]
     passed: tuple[TimelineEvent, ...]
 
+    @property
+    def words(self) -> str:
+        """The number and the times of the candidates, in words."""
+        noun = "candidate" if self.candidates == 1 else "candidates"
+        return f"{self.candidates:,} {noun} from {self.start} to {self.end}"
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -67,17 +75,17 @@ class Timeline:
         """Return the JSON form."""
         return asdict(self)
 
+    @property
+    def words(self) -> str:
+        """The period and what came in it, in words."""
+        noun = "match" if self.matches == 1 else "matches"
+        return f"{self.start} to {self.end}: {self.matches:,} {noun}, {self.delivered:,} delivered"
+
     def __str__(self) -> str:
         """Return the timeline in words."""
-        counts = f"{self.matches:,} matches, {self.delivered:,} delivered"
-        lines = [
-            f"{self.subscriber}, {self.start} to {self.end}: {counts}",
-            f"policy: {self.policy}",
-        ]
+        lines = [f"{self.subscriber}, {self.words}", f"policy: {self.policy}"]
         for window in self.windows:
-            noun = "candidate" if window.candidates == 1 else "candidates"
-            span = f"from {window.start} to {window.end}"
-            lines.append(f"{window.at}  {window.candidates:,} {noun} {span}")
+            lines.append(f"{window.at}  {window.words}")
             lines += [f"  + {_line(event)}" for event in window.chosen]
             lines += [f"  - {_line(event)}" for event in window.passed]
         return "\n".join(lines)
@@ -207,7 +215,7 @@ def _fate(explainer: Explainer, match: Match, got: set[str]) -> str:
     """Return what became of a chosen event, in words."""
     event = match.event.id
     if event in got:
-        return "chosen again"
+        return CHOSEN_AGAIN
     explanation = explainer.explain(match.event)
     if explanation.delivery is None:
         return explanation.summary

@@ -1,14 +1,20 @@
 """The report: claims that hold and claims that do not, in HTML and Markdown."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from tests.lab.papers.small import small_experiment
 
-from tidings.lab.papers.report import write_report
+from tidings.lab.papers.report import WIDTH, markdown_page, write_report
 from tidings.lab.papers.report_html import html_page
-from tidings.lab.papers.report_markdown import WIDTH, markdown_page
-from tidings.lab.papers.report_words import NO_REASON, Tally, exhibits_of, summary
+from tidings.lab.papers.report_words import (
+    NO_REASON,
+    Tally,
+    exhibits_of,
+    parameters_text,
+    summary,
+)
 from tidings.lab.papers.run import perform
 
 
@@ -57,3 +63,12 @@ def test_lines_of_markdown_are_short(runs):
 def test_a_report_of_nothing_can_be_written(tmp_path):
     write_report([], tmp_path)
     assert "Nothing was run" in (tmp_path / "report.html").read_text()
+
+
+def test_parameters_have_brackets_around_pairs_and_no_value_means_all(runs):
+    ours = {"choices": [[10, 4], [20, 8]], "catalogue": {"products": 2000, "file": None}}
+    paper = {"choices": ours["choices"], "catalogue": {"products": None, "file": None}}
+    run = replace(runs[0], parameters=ours, paper_parameters=paper)
+    assert parameters_text(run) == (
+        "choices (10, 4), (20, 8); catalogue products: 2,000 (paper: all)"
+    )

@@ -3,14 +3,18 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.lab.papers.small import SmallParameters, small_experiment
 
 from tidings.errors import TidingsError
+from tidings.lab.papers import finished_run
 from tidings.lab.papers import run as runner
-from tidings.lab.papers.finished_run import read_run
+from tidings.lab.papers.finished_run import described_run, read_run
 from tidings.lab.papers.registry import EXPERIMENTS
-from tidings.lab.papers.run import perform, run_papers, select
+from tidings.lab.papers.run import over_catalogue, perform, run_papers, select
+from tidings.lab.workloads.catalogue import CatalogueFile
 
 
 def quiet(name):
@@ -40,11 +44,39 @@ def test_names_are_those_of_papers_experiments_tables_and_figures():
         select(["figure"])
 
 
-def test_all_tables_and_figures_of_rps_and_pref_are_there():
+def test_all_tables_and_figures_are_there():
     slugs = {slug for experiment in EXPERIMENTS.values() for slug in experiment.slugs}
     rps = {"rps-table-2", *(f"rps-figure-{number}" for number in range(6, 10))}
     pref = {"pref-table-1", "pref-table-2", *(f"pref-figure-{n}" for n in range(10, 16))}
-    assert rps | pref <= slugs
+    tables = {f"tks-table-{n}" for n in ("5.9", "5.10", "7.7", "7.9", "7.10", "7.11", "7.12")}
+    figures = {f"tks-figure-7.{number}" for number in (3, *range(5, 21))}
+    assert slugs == rps | pref | tables | figures
+    assert len(slugs) == 37
+
+
+def test_a_catalogue_takes_the_place_of_the_synthetic_one(tmp_path):
+    rows = [
+        {"sku": f"p{n}", "kind": "ab"[n % 3 == 0], "colour": f"c{n % 4}", "size": n % 5}
+        for n in range(60)
+    ]
+    shop = tmp_path / "shop.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), shop)
+    file = CatalogueFile.of(shop, "kind", "sku")
+    chosen = over_catalogue(select(["tks"]), file)
+    assert {each.name for each in select(["tks"])} - {each.name for each in chosen} == {
+        "tks-table-5.10",
+        "tks-figure-7.12",
+    }
+    runs = run_all(chosen, tmp_path / "out", size="quick")
+    assert all(run.parameters["catalogue"]["file"]["digest"] == file.digest for run in runs)
+    exponents = next(run for run in runs if run.experiment == "tks-table-7.7").exhibits[0]
+    assert exponents.table.columns[1:3] == ("a", "b")  # the larger view first
+    pq.write_table(pa.Table.from_pylist(rows[:50]), shop)
+    other = over_catalogue(chosen[:1], CatalogueFile.of(shop, "kind", "sku"))[0]
+    assert read_run(chosen[0], tmp_path / "out", "quick", 7) == runs[0]
+    assert read_run(other, tmp_path / "out", "quick", 7) is None
+    with pytest.raises(TidingsError, match="draw no products; those that do are: tks-table-7"):
+        over_catalogue(select(["rps"]), file)
 
 
 def test_finished_runs_are_kept(experiments, tmp_path):
@@ -115,3 +147,17 @@ def test_an_experiment_must_return_what_it_promises():
     experiment = replace(small_experiment(), numbers=("Figure 3",))
     with pytest.raises(TidingsError, match="small promises"):
         perform(experiment, "quick", 1, quiet(""))
+
+
+def test_the_stamp_is_that_of_the_source_that_ran(monkeypatch):
+    experiment, source = small_experiment(), ["before"]
+
+    def edit_and_run(parameters, seed, progress):
+        source[0] = "edited during the run"
+        return experiment.run(parameters, seed, progress)
+
+    edit_and_run.__module__ = experiment.run.__module__
+    monkeypatch.setattr(finished_run, "_source", lambda module: source[0])
+    before = described_run(experiment, "quick", 1).stamp
+    assert perform(replace(experiment, run=edit_and_run), "quick", 1, quiet("")).stamp == before
+    assert described_run(experiment, "quick", 1).stamp != before

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tidings.diversify.covers import MaxDivRel
+from tidings.diversify.distance import Jaccard
 from tidings.lab.papers.tks_figure_7_12 import (
     BLSH,
     ILSH,
@@ -9,6 +11,7 @@ from tidings.lab.papers.tks_figure_7_12 import (
     TABLE_7_12,
     IndexParameters,
     Measured,
+    _Streams,
     advantage_grows,
     at_most_linear,
     blsh_is_faster,
@@ -18,6 +21,7 @@ from tidings.lab.papers.tks_figure_7_12 import (
     hash_functions,
     ilsh_beats_naive_by_far,
     ilsh_is_fastest,
+    naive,
     naive_grows_faster,
     update_cost,
     window_matters_little,
@@ -27,6 +31,12 @@ from tidings.lab.papers.tks_figure_7_12 import (
 PARAMETERS = IndexParameters(dimensions=(50, 1000), windows=(100, 1000))
 GOOD = {NAIVE: {100: 1.0, 1000: 90.0}, BLSH: {100: 1.0, 1000: 10.0}, ILSH: {100: 0.01, 1000: 0.02}}
 BAD = {NAIVE: {100: 1.0, 1000: 1.0}, BLSH: {100: 1.0, 1000: 10.0}, ILSH: {100: 2.0, 1000: 20.0}}
+
+
+def test_naive_chooses_what_the_greedy_algorithm_does() -> None:
+    window = _Streams(IndexParameters(dimensions=(8,), windows=(80,), rounds=1), 3).of(8)
+    greedy = MaxDivRel(alpha=0.5, distance=Jaccard())
+    assert naive(greedy, window, 9) == greedy.choose(window, 9)
 
 
 def measured(small: float, large: float, times: dict[str, dict[int, float]]) -> Measured:

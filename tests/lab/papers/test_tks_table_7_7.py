@@ -14,8 +14,6 @@ from tidings.lab.papers.tks_table_7_7 import (
     is_near_two,
     threshold_does_not_matter,
     views_agree,
-    votes_follow_from_buckets,
-    votes_of,
 )
 
 THESIS = Exponents(
@@ -54,14 +52,3 @@ def test_the_claims_fail_where_votes_are_near_the_number_of_tables() -> None:
         assert "1.28" in claim.reason
     assert not views_agree(OURS, 0.55).holds
     assert not threshold_does_not_matter(OURS, list(TABLE_7_7)).holds
-
-
-def test_no_order_of_relevance_yields_table_5_10() -> None:
-    claim = votes_follow_from_buckets()
-    assert not claim.holds
-    assert claim.ours.startswith("0 of 120 ")
-
-
-def test_votes_of_the_buckets_of_table_5_9() -> None:
-    assert votes_of("ABCDE") == {"A": 4, "B": 4, "C": 2, "E": 1}
-    assert votes_of("EDCBA") == {"A": 1, "C": 2, "D": 4, "E": 4}

@@ -21,7 +21,8 @@ RUNS: Final = "runs"
 class FinishedRun:
     """What an experiment found, and everything that its numbers depend on.
 
-    `stamp` is a digest of its source: after a change of the experiment it is run again.
+    `stamp` is a digest of its source: after a change of the experiment it is run again. `cpu_s` is
+    processor time, which other load hardly changes, and `wall_s` what a clock showed.
     """
 
     experiment: str
@@ -30,7 +31,8 @@ class FinishedRun:
     parameters: dict[str, Any]
     paper_parameters: dict[str, Any]
     stamp: str
-    seconds: float
+    cpu_s: float
+    wall_s: float
     exhibits: tuple[Exhibit, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,19 +51,13 @@ class FinishedRun:
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
-def described_run(
-    experiment: Experiment[Any],
-    size: Size,
-    seed: int,
-    seconds: float = 0.0,
-    exhibits: tuple[Exhibit, ...] = (),
-) -> FinishedRun:
-    """Return a run of an experiment with its parameters and the stamp of its source."""
+def described_run(experiment: Experiment[Any], size: Size, seed: int) -> FinishedRun:
+    """Return a run without results: its parameters, and the stamp of its present source."""
     # Through JSON, so that a run in memory equals the same run in a file.
     sizes = (experiment.parameters(size), experiment.paper_parameters)
     parameters, paper = (json.loads(json.dumps(asdict(each))) for each in sizes)
     stamp = _stamp(experiment)
-    return FinishedRun(experiment.name, size, seed, parameters, paper, stamp, seconds, exhibits)
+    return FinishedRun(experiment.name, size, seed, parameters, paper, stamp, 0.0, 0.0, ())
 
 
 def _stamp(experiment: Experiment[Any]) -> str:

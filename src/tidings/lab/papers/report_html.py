@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from tidings.formats.markup import page, tag
+from tidings.formats.markup import styled_page, tag
 from tidings.lab.papers.experiment import TITLES, Cell, Claim, Exhibit, display
 from tidings.lab.papers.finished_run import FinishedRun
 from tidings.lab.papers.report_words import (
@@ -42,13 +42,6 @@ def html_page(runs: Sequence[FinishedRun]) -> str:
     """Return the report: the overview, the claims that do not hold, and all exhibits."""
     exhibits = exhibits_of(runs)
     title = "The papers, reproduced"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", title),
-        tag("style", STYLE),
-    )
     opening = [
         tag("h1", title),
         tag("p", tag("b", summary(runs))),
@@ -62,7 +55,7 @@ def html_page(runs: Sequence[FinishedRun]) -> str:
         ]
         if articles:
             opening += [tag("h2", f"{paper}: {name}"), *articles]
-    return page(tag("html", head, tag("body", opening), lang="en"))
+    return styled_page(title, STYLE, opening)
 
 
 def _overview(exhibits: Sequence[Exhibit]) -> Element:
@@ -91,7 +84,7 @@ def _failures(exhibits: Sequence[Exhibit]) -> list[Element]:
 
 
 def _article(run: FinishedRun, exhibit: Exhibit) -> Element:
-    used = f"{parameters_text(run)}. Seed {run.seed}, {run.seconds:.1f} s."
+    used = f"{parameters_text(run)}. Seed {run.seed}, {run.cpu_s:.1f} s of processor time."
     return tag(
         "article",
         tag("h3", f"{exhibit.paper} {exhibit.number}: {exhibit.title}"),

@@ -64,9 +64,15 @@ def claim_text(claim: Claim) -> str:
 
 def summary(runs: Sequence[FinishedRun]) -> str:
     """Return the first sentence of the report: counts, size, seed and duration."""
-    minutes = sum(run.seconds for run in runs) / 60
     how = f"Run with {SIZES[runs[0].size]} and seed {runs[0].seed}" if runs else "Nothing was run"
-    return f"{Tally.of(exhibits_of(runs))}. {how}, in {minutes:.1f} minutes of processor time."
+    return f"{Tally.of(exhibits_of(runs))}. {how}, in {duration(runs)}."
+
+
+def duration(runs: Iterable[FinishedRun]) -> str:
+    """Return how long runs took, in words."""
+    times = [(run.cpu_s / 60, run.wall_s / 60) for run in runs]
+    cpu, wall = (sum(each) for each in zip(*times, strict=True)) if times else (0.0, 0.0)
+    return f"{cpu:.1f} minutes of processor time and {wall:.1f} minutes by the clock"
 
 
 def overview_row(exhibit: Exhibit) -> tuple[str, str, str]:
@@ -82,15 +88,19 @@ def parameters_text(run: FinishedRun) -> str:
         + (
             ""
             if value == run.paper_parameters[name]
-            else f" (paper: {_shown(run.paper_parameters[name])})"
+            else f" (paper: {_shown(run.paper_parameters[name]) or 'all'})"
         )
         for name, value in run.parameters.items()
     )
 
 
 def _shown(value: Any) -> str:
+    """Return a parameter as text; a list of lists has brackets, and no value means all."""
     if isinstance(value, list):
-        return ", ".join(_shown(each) for each in value)
+        return ", ".join(
+            f"({_shown(each)})" if isinstance(each, list) else _shown(each) for each in value
+        )
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_shown(each)}" for key, each in value.items())
+        known = ((key, each) for key, each in value.items() if each is not None)
+        return ", ".join(f"{key}: {_shown(each)}" for key, each in known)
     return str(value) if isinstance(value, bool) else display(value)

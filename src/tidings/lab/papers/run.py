@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tidings.lab.papers.experiment import Experiment, Progress, Size
 from tidings.lab.papers.finished_run import RUNS, FinishedRun, described_run, read_run, write_run
 from tidings.lab.papers.registry import EXPERIMENTS
 from tidings.lab.papers.report import write_report
+from tidings.lab.workloads.catalogue import CatalogueFile
 
 
 def select(names: Iterable[str]) -> list[Experiment[Any]]:
@@ -30,6 +32,33 @@ def select(names: Iterable[str]) -> list[Experiment[Any]]:
     ]
 
 
+def over_catalogue(
+    experiments: Iterable[Experiment[Any]], file: CatalogueFile
+) -> list[Experiment[Any]]:
+    """Return those experiments that draw products of a catalogue, with the products of a file."""
+    chosen = [_with_file(each, file) for each in experiments if _draws_products(each)]
+    if not chosen:
+        known = ", ".join(each.name for each in EXPERIMENTS.values() if _draws_products(each))
+        raise TidingsError(f"these experiments draw no products; those that do are: {known}")
+    return chosen
+
+
+def _draws_products(experiment: Experiment[Any]) -> bool:
+    return hasattr(experiment.laptop, "catalogue")
+
+
+def _with_file(experiment: Experiment[Any], file: CatalogueFile) -> Experiment[Any]:
+    laptop, quick, full = (
+        replace(parameters, catalogue=replace(parameters.catalogue, file=file))
+        for parameters in (
+            experiment.laptop,
+            experiment.quick,
+            experiment.full or experiment.paper_parameters,
+        )
+    )
+    return replace(experiment, laptop=laptop, quick=quick, full=full)
+
+
 def _keys(experiment: Experiment[Any]) -> set[str]:
     return {experiment.paper.lower(), experiment.name, *experiment.slugs}
 
@@ -47,21 +76,26 @@ def run_papers(
     an interrupted command leaves a report, and the next one continues.
     """
     (folder / RUNS).mkdir(parents=True, exist_ok=True)
+    experiments = list(experiments)
+    reported = EXPERIMENTS | {each.name: each for each in experiments}
     for experiment in experiments:
         kept = read_run(experiment, folder, size, seed)
         finished = kept or perform(experiment, size, seed, progress(experiment.name))
         if not kept:
             write_run(finished, folder)
-        finished_runs = [read_run(each, folder, size, seed) for each in EXPERIMENTS.values()]
+        finished_runs = [read_run(each, folder, size, seed) for each in reported.values()]
         write_report([run for run in finished_runs if run], folder)
         yield finished
 
 
 def perform(experiment: Experiment[Any], size: Size, seed: int, progress: Progress) -> FinishedRun:
-    """Run an experiment; its duration is processor time, which other load does not change."""
-    started = time.process_time()
+    """Run an experiment, and measure its processor time and its duration."""
+    # Before the run, as somebody may edit the source meanwhile.
+    described = described_run(experiment, size, seed)
+    cpu_s, wall_s = time.process_time(), time.perf_counter()
     exhibits = tuple(experiment.run(experiment.parameters(size), seed, progress))
     found = tuple(exhibit.number for exhibit in exhibits)
     if found != experiment.numbers:
         raise TidingsError(f"{experiment.name} promises {experiment.numbers}, and returned {found}")
-    return described_run(experiment, size, seed, time.process_time() - started, exhibits)
+    cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
+    return replace(described, cpu_s=cpu_s, wall_s=wall_s, exhibits=exhibits)

@@ -15,11 +15,11 @@ from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment,
 from tidings.lab.stopwatch import least_times
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.catalogue import (
+    CatalogueChoice,
     Category,
     SyntheticCategory,
     View,
     publications,
-    synthetic_catalogue,
 )
 from tidings.lab.workloads.ranked_window import SUBSCRIBER, asked_of
 from tidings.model.records import Event, Subscription
@@ -39,7 +39,7 @@ class MatchingParameters:
     tuples_for_dimensions: int = 1_600
     publications: int = 1_000
     rounds: int = 10
-    products_per_view: int | None = None
+    catalogue: CatalogueChoice = CatalogueChoice()
 
 
 class Cost(NamedTuple):
@@ -54,7 +54,7 @@ BySize = Mapping[int, Cost]
 
 def run(parameters: MatchingParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Match publications with growing spaces, and growing publications with one space."""
-    views = synthetic_catalogue(seed, parameters.products_per_view)
+    views = parameters.catalogue.views(seed)
     steps = len(views) + len(parameters.dimensions)
     by_view: dict[str, dict[int, Cost]] = {}
     for step, view in enumerate(views.values()):
@@ -227,7 +227,10 @@ EXPERIMENT: Final = Experiment(
     run,
     paper_parameters=MatchingParameters(),
     laptop=MatchingParameters(
-        tuples=(100, 400, 1_600, 6_400), publications=300, rounds=5, products_per_view=2_000
+        tuples=(100, 400, 1_600, 6_400),
+        publications=300,
+        rounds=5,
+        catalogue=CatalogueChoice(2_000),
     ),
     quick=MatchingParameters(
         tuples=(20, 80),
@@ -235,6 +238,6 @@ EXPERIMENT: Final = Experiment(
         tuples_for_dimensions=40,
         publications=20,
         rounds=1,
-        products_per_view=60,
+        catalogue=CatalogueChoice(60),
     ),
 )

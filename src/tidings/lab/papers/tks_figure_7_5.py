@@ -17,7 +17,7 @@ from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import best_first
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.svg import Panel, Series, chart
-from tidings.lab.workloads.catalogue import synthetic_catalogue
+from tidings.lab.workloads.catalogue import CatalogueChoice
 from tidings.lab.workloads.ranked_window import best_matching_window
 
 
@@ -30,7 +30,7 @@ class AgreementParameters:
     error: float = 0.07
     k: int = 10
     windows_per_view: int = 20
-    products_per_view: int | None = None
+    catalogue: CatalogueChoice = CatalogueChoice()
 
 
 class Agreement(NamedTuple):
@@ -49,7 +49,7 @@ Agreements = Mapping[float, Mapping[int, Agreement]]
 
 def run(parameters: AgreementParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Choose from windows of all views by LSH and by the greedy algorithm."""
-    views = synthetic_catalogue(seed, parameters.products_per_view)
+    views = parameters.catalogue.views(seed)
     agreements: dict[float, dict[int, Agreement]] = {s: {} for s in parameters.thresholds}
     for step, w in enumerate(parameters.windows):
         progress(step, len(parameters.windows), f"windows of {w}")
@@ -169,6 +169,6 @@ EXPERIMENT: Final = Experiment(
     ("Figure 7.5",),
     run,
     paper_parameters=AgreementParameters(),
-    laptop=AgreementParameters(windows_per_view=5, products_per_view=2_000),
-    quick=AgreementParameters(windows=(10, 40), windows_per_view=1, products_per_view=60),
+    laptop=AgreementParameters(windows_per_view=5, catalogue=CatalogueChoice(2_000)),
+    quick=AgreementParameters(windows=(10, 40), windows_per_view=1, catalogue=CatalogueChoice(60)),
 )

@@ -10,7 +10,7 @@ from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.papers.tks_figure_7_5 import Agreement, agreement
 from tidings.lab.svg import Panel, Series, chart
-from tidings.lab.workloads.catalogue import View, publications, synthetic_catalogue
+from tidings.lab.workloads.catalogue import CatalogueChoice, View, publications
 from tidings.lab.workloads.ranked_window import asked_of, ranked
 from tidings.model.records import Event, Subscription
 
@@ -29,7 +29,7 @@ class ResiliencyParameters:
     error: float = 0.07
     threshold: float = 0.55
     windows_per_view: int = 50
-    products_per_view: int | None = None
+    catalogue: CatalogueChoice = CatalogueChoice()
 
 
 Resiliency = Mapping[int, Mapping[float, Agreement]]
@@ -40,7 +40,7 @@ Choices = dict[tuple[int, float], list[tuple[list[str], list[str]]]]
 
 def run(parameters: ResiliencyParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Choose from the same windows with the original and with changed preferences."""
-    views = synthetic_catalogue(seed, parameters.products_per_view)
+    views = parameters.catalogue.views(seed)
     choices: Choices = {(k, delta): [] for k in parameters.ks for delta in parameters.deltas}
     for step, view in enumerate(views.values()):
         progress(step, len(views), f"windows in {view.name}")
@@ -175,8 +175,8 @@ EXPERIMENT: Final = Experiment(
     ("Figure 7.6",),
     run,
     paper_parameters=ResiliencyParameters(),
-    laptop=ResiliencyParameters(windows_per_view=15, products_per_view=2_000),
+    laptop=ResiliencyParameters(windows_per_view=15, catalogue=CatalogueChoice(2_000)),
     quick=ResiliencyParameters(
-        deltas=(0.1, 1.0), ks=(3, 6), window=20, windows_per_view=1, products_per_view=60
+        deltas=(0.1, 1.0), ks=(3, 6), window=20, windows_per_view=1, catalogue=CatalogueChoice(60)
     ),
 )

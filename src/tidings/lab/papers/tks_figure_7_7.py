@@ -14,13 +14,13 @@ import numpy as np
 from tidings.diversify import Candidate
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.svg import Panel, Series, chart
-from tidings.lab.workloads.catalogue import publications, synthetic_catalogue
+from tidings.lab.workloads.catalogue import CatalogueChoice, publications
 from tidings.lab.workloads.ranked_window import asked_of, ranked
 from tidings.model.values import SECOND_US
 from tidings.score.decay import Exponential
 
 DRAWN: Final = "Phones"
-"""The view of the pictures; figures are means over all views."""
+"""The view of the pictures, or the first of another catalogue; figures are means over all views."""
 WITHOUT, WITH = "without decay", "with forward decay"
 
 
@@ -33,7 +33,7 @@ class FreshnessParameters:
     rate: float = 0.005
     rates: tuple[float, ...] = (0.0005, 0.001, 0.005, 0.01, 0.02)
     k: int = 10
-    products_per_view: int | None = None
+    catalogue: CatalogueChoice = CatalogueChoice()
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ Windows = Mapping[str, ScoredWindow]
 
 def run(parameters: FreshnessParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Score windows of the same publications with different delays."""
-    views = synthetic_catalogue(seed, parameters.products_per_view)
+    views = parameters.catalogue.views(seed)
     by_delay: dict[float, dict[str, ScoredWindow]] = {d: {} for d in parameters.mean_delays_ms}
     for step, (name, view) in enumerate(views.items()):
         progress(step, len(views), f"windows in {name}")
@@ -113,6 +113,7 @@ class Effect:
 
 def figure_7_7(by_delay: Mapping[float, Windows], parameters: FreshnessParameters) -> Exhibit:
     """Return relevance with and without decay for each delay."""
+    drawn = _drawn(next(iter(by_delay.values())))
     effects = {
         delay: Effect.of(windows, parameters.rate, parameters.k)
         for delay, windows in by_delay.items()
@@ -125,7 +126,10 @@ def figure_7_7(by_delay: Mapping[float, Windows], parameters: FreshnessParameter
     panels = [
         _panel(
             f"Mean delay {delay:g} ms",
-            {WITHOUT: windows[DRAWN].relevance(), WITH: windows[DRAWN].fresh(parameters.rate)},
+            {
+                WITHOUT: windows[drawn].relevance(),
+                WITH: windows[drawn].fresh(parameters.rate),
+            },
         )
         for delay, windows in by_delay.items()
     ]
@@ -140,8 +144,12 @@ def figure_7_7(by_delay: Mapping[float, Windows], parameters: FreshnessParameter
             order_stays(by_delay, parameters.rate),
         ),
         chart(panels, columns=1),
-        f"The pictures show the view {DRAWN}; ages and numbers are means over all views.",
+        f"The pictures show the view {drawn}; ages and numbers are means over all views.",
     )
+
+
+def _drawn(windows: Windows) -> str:
+    return DRAWN if DRAWN in windows else next(iter(windows))
 
 
 def _panel(title: str, curves: Mapping[str, Sequence[float]]) -> Panel:
@@ -207,7 +215,7 @@ def figure_7_8(by_delay: Mapping[float, Windows], parameters: FreshnessParameter
         for rate in parameters.rates
     }
     rows = tuple((rate, ages[rate], slopes[rate]) for rate in parameters.rates)
-    curves = {f"rho = {rate:g}": windows[DRAWN].fresh(rate) for rate in parameters.rates}
+    curves = {f"rho = {rate:g}": windows[_drawn(windows)].fresh(rate) for rate in parameters.rates}
     return Exhibit(
         "TKS",
         "Figure 7.8",
@@ -252,6 +260,6 @@ EXPERIMENT: Final = Experiment(
     ("Figure 7.7", "Figure 7.8"),
     run,
     paper_parameters=FreshnessParameters(),
-    laptop=FreshnessParameters(products_per_view=2_000),
-    quick=FreshnessParameters(window=30, products_per_view=60),
+    laptop=FreshnessParameters(catalogue=CatalogueChoice(2_000)),
+    quick=FreshnessParameters(window=30, catalogue=CatalogueChoice(60)),
 )

@@ -10,7 +10,7 @@ from tidings.index.papers.opindex import OpIndex
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.stopwatch import least_times
 from tidings.lab.svg import Panel, Series, chart
-from tidings.lab.workloads.catalogue import View, subscriptions, synthetic_catalogue
+from tidings.lab.workloads.catalogue import CatalogueChoice, View, subscriptions
 from tidings.model.conditions.predicate import Predicate
 from tidings.model.records import Event, Subscription
 from tidings.score.graph import PreferenceGraph, preference_graph
@@ -25,7 +25,7 @@ class ConstructionParameters:
     counts: tuple[int, ...] = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
     per_subscriber: int = 100
     rounds: int = 5
-    products_per_view: int | None = None
+    catalogue: CatalogueChoice = CatalogueChoice()
 
 
 class PivotOpIndex:
@@ -97,7 +97,7 @@ Constructions = Mapping[int, Construction]
 
 def run(parameters: ConstructionParameters, seed: int, progress: Progress) -> Sequence[Exhibit]:
     """Build both indexes from the same subscriptions to all views."""
-    views = synthetic_catalogue(seed, parameters.products_per_view)
+    views = parameters.catalogue.views(seed)
     frequencies = Counter(
         name for view in views.values() for product in view.products for name in product.attributes
     )
@@ -228,7 +228,9 @@ EXPERIMENT: Final = Experiment(
     run,
     paper_parameters=ConstructionParameters(),
     laptop=ConstructionParameters(
-        counts=(500, 1_000, 2_000, 3_000), rounds=2, products_per_view=2_000
+        counts=(500, 1_000, 2_000, 3_000), rounds=4, catalogue=CatalogueChoice(2_000)
     ),
-    quick=ConstructionParameters(counts=(10, 30), per_subscriber=5, rounds=1, products_per_view=60),
+    quick=ConstructionParameters(
+        counts=(10, 30), per_subscriber=5, rounds=1, catalogue=CatalogueChoice(60)
+    ),
 )

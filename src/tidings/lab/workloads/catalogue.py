@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import file_digest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -34,6 +35,8 @@ UNIFORM_PREFERENCE: Final = 0.5
 """The preference of every tuple of a subscriber without preferences (TKS Table 7.4)."""
 MOST_CHANGED: Final = 0.4
 """The largest share of attributes in which a synthetic product differs from its sub-category."""
+VIEWS: Final = 6
+"""As many views as the thesis has are taken from a file: its largest categories."""
 _SYLLABLES: Final = [consonant + vowel for consonant in "bdklmnrst" for vowel in "aeiou"]
 _WORDS: Final = len(_SYLLABLES) ** 3
 _SCATTER: Final = 7919  # has no factor in common with _WORDS
@@ -99,6 +102,40 @@ class View:
 
 
 @dataclass(frozen=True)
+class CatalogueFile:
+    """A file of products, the columns of their categories and ids, and a digest of its bytes."""
+
+    path: str
+    category: str = "category"
+    id_column: str | None = None
+    digest: str = ""
+
+    @classmethod
+    def of(cls, path: Path, category: str, id_column: str | None = None) -> "CatalogueFile":
+        """Return the file with its digest, so that a run over other products is another run."""
+        with path.open("rb") as source:
+            digest = file_digest(source, "sha256").hexdigest()[:16]
+        return cls(str(path), category, id_column, digest)
+
+
+@dataclass(frozen=True)
+class CatalogueChoice:
+    """Where the views of an experiment come from: a file, or else the synthetic catalogue.
+
+    products: the most products of a view; all of them by default.
+    """
+
+    products: int | None = None
+    file: CatalogueFile | None = None
+
+    def views(self, seed: int) -> Mapping[str, View]:
+        """Return the views; those of a file are its largest categories, the largest first."""
+        if self.file is None:
+            return synthetic_catalogue(seed, self.products)
+        return _sampled_views(self.file, self.products, seed)
+
+
+@dataclass(frozen=True)
 class SubscriptionLaw:
     """How subscriptions are drawn.
 
@@ -143,6 +180,26 @@ def read_catalogue(
         name = attributes.pop(category)[0]
         products[name].append(Product(record.id, attributes))
     return {name: View(name, products[name]) for name in sorted(products)}
+
+
+@lru_cache(1)
+def _sampled_views(file: CatalogueFile, products: int | None, seed: int) -> Mapping[str, View]:
+    """Return the views of a file that have attributes, each with at most so many products."""
+    described = {
+        name: [product for product in view.products if product.attributes]
+        for name, view in read_catalogue(file.path, file.category, file.id_column).items()
+    }
+    largest = sorted(
+        filter(described.get, described), key=lambda name: (-len(described[name]), name)
+    )
+    if not largest:
+        raise InvalidForm(f"{file.path}: no product has an attribute besides its category")
+    views = {}
+    for name in largest[:VIEWS]:
+        rng = np.random.default_rng([seed, *name.encode()])
+        places = np.sort(rng.permutation(len(described[name]))[:products])
+        views[name] = View(name, [described[name][place] for place in places.tolist()])
+    return MappingProxyType(views)
 
 
 def _texts(value: Any) -> Iterator[str]:
