@@ -55,9 +55,9 @@ def test_an_absolute_path_stays(tmp_path):
         (
             "in/*.md",
             None,
-            "b.md has an unknown suffix; set a format: jsonl, ndjson, json, csv, parq",
+            "b.md has an unknown suffix; set a format: jsonl, ndjson, json, csv, tsv, parq",
         ),
-        ("in", "jsonl", "path: there is no file at 'in'"),
+        ("in", "jsonl", "path: there is no file to read in the folder 'in'"),
         ("in", "md", "format is one of 'jsonl'"),
     ],
 )

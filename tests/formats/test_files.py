@@ -127,6 +127,24 @@ def test_subscribers_come_back_from_a_file(suffix):
     assert through(suffix, write_subscribers, read_subscribers, people) == people
 
 
+def test_json_lines_may_be_called_json(tmp_path):
+    path = tmp_path / "events.json"
+    lines = [json.dumps(Event(name, {"year": 1}, 0).to_dict()) for name in ("e1", "e2")]
+    path.write_text("\ufeff" + "\n".join([*lines, "{broken"]), encoding="utf-8")
+    first, second, broken = files.read_events(path)
+    assert [getattr(each, "id", None) for each in (first, second)] == ["e1", "e2"]
+    assert isinstance(broken, BadRecord)
+    assert broken.position == 3
+
+
+def test_the_cells_of_tsv_are_separated_by_tabs(tmp_path):
+    path = tmp_path / "events.tsv"
+    path.write_text("id\tpublished_at\tname\ne1\t0\tBig, Fish\n", encoding="utf-8")
+    [event] = files.read_events(path)
+    assert isinstance(event, Event)
+    assert event.attributes == {"name": "Big, Fish"}
+
+
 def test_a_line_is_read_for_itself():
     line = '{"id": "e1", "published_at": 0, "attributes": {}}'
     assert read_event_line(line, 1) == Event("e1", {}, 0)
@@ -272,7 +290,7 @@ def test_the_directories_above_a_file_are_no_attributes(tmp_path):
 
 @pytest.mark.parametrize("name", ["events.xlsx", "events", "events.jsonl.zip"])
 def test_an_unknown_suffix_is_refused_with_the_possible_ones(tmp_path, name):
-    message = "one of .jsonl, .ndjson, .json, .csv, .parquet, .arrow, .feather"
+    message = r"one of .jsonl, .ndjson, .json, .csv, (.tsv, )?.parquet, .arrow, .feather"
     with pytest.raises(InvalidForm, match=message):
         read_events(tmp_path / name)
     with pytest.raises(InvalidForm, match=message):

@@ -89,7 +89,7 @@ def test_a_window_says_when_and_of_what(window: Any, words: str) -> None:
         (Quota(5, zone=ATHENS), "at most 5 a day Athens time, the best"),
         (
             Quota(1, "hour", pick="first", urgent=0.9),
-            "at most 1 an hour, as they come, a rank of at least 0.9 at once",
+            "at most 1 an hour, as they come, a rank of at least 0.9 at once while some are left",
         ),
         (Quota(2, "12h"), "at most 2 in every 12 hours, the best"),
         (

@@ -25,6 +25,15 @@ def subscriptions(*conditions: str) -> list[Subscription]:
     return [Subscription(f"s{n}", "ann", where=text) for n, text in enumerate(conditions, start=1)]
 
 
+def test_columns_that_were_renamed_are_told() -> None:
+    found = diagnose(subscriptions("departs > '2013-01-01'", "ref = 'x'"), profile_of(EVENT))
+    renamed = {"departs": "published_at", "ref": "ref_"}
+    first, second = found.with_renamed(renamed).findings
+    assert first.advice.startswith("the config reads departs as published_at; add departs = ")
+    assert second.advice == "the config reads ref as ref_"
+    assert found.with_renamed({}) == found
+
+
 def test_findings_are_grouped_and_counted() -> None:
     found = diagnose(
         subscriptions(

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tidings.compiled.kernel_cache import SUFFIX, cache_folder, environment
+from tidings.diversify import DIVERSIFIERS, select
 from tidings.engine.engine import Engine
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
+from tidings.rank.target_index import BoxSource, TargetBoxes
 from tidings.testing import workload
 
 WINDOWS: Final[tuple[Any, ...]] = (
@@ -27,6 +29,11 @@ WINDOWS: Final[tuple[Any, ...]] = (
 )
 CHOICES: Final = ("none", "divrank", "disc")
 """One diversifier of each kind that kernels are compiled for: by rank, greedy, and by search."""
+
+SPARSE: Final = 20
+"""Of three times as many attributes a single one is few enough for lists instead of blocks."""
+LISTED: Final = 70
+"""Candidates enough for covers by lists and levels."""
 
 
 class WarmStep(NamedTuple):
@@ -69,7 +76,11 @@ def warm_steps() -> list[WarmStep]:
         for choice in CHOICES
         for run in [partial(_run_feed, Policy(k=2, window=window, diversify=choice))]
     ]
-    ranks = [WarmStep("ranks, and targets", _run_ranks)]
+    ranks = [
+        WarmStep("ranks, and targets", _run_ranks),
+        WarmStep("targets among boxes", _run_boxes),
+        WarmStep("choices from lists", _run_choices),
+    ]
     spark = [WarmStep("index files, and stages of Spark", _run_stages)]
     return [*feeds, *ranks, *(spark if find_spec("pyspark") else [])]
 
@@ -96,6 +107,39 @@ def _run_ranks() -> None:
     for scorer in ("exact", "relaxed"):
         engine.target(work.events[0], k=2, scorer=scorer)
     engine.remove(work.subscriptions[0].id)
+
+
+def _run_boxes() -> None:
+    """Look for targets among boxes of every layout, by both scorers, before and after changes.
+
+    An engine builds them in the background, and only for many subscriptions.
+    """
+    for attributes, ranges in ((1, 1), (3, 3), (3 * SPARSE, 1)):
+        wishes = [_box(number, attributes, ranges) for number in range(3 * SPARSE)]
+        values = {f"a{attribute}": 1.0 for attribute in range(attributes)}
+        events = [Event(f"e{number}", values, published_at=number) for number in range(3)]
+        for scores in ({wish.id: 1.0 for wish in wishes}, None):
+            boxes = TargetBoxes(BoxSource.of(wishes), scores)
+            boxes.top_many(events, 2)
+            boxes.change([], ["s0"])
+            boxes.top_many(events[:1], 2)
+
+
+def _box(number: int, attributes: int, ranges: int) -> Subscription:
+    names = [f"a{(number + attribute) % attributes}" for attribute in range(ranges)]
+    where = " and ".join(f"{name} between 0 and 2" for name in names)
+    return Subscription(f"s{number}", "one", where=where)
+
+
+def _run_choices() -> None:
+    """Choose from a list by every diversifier, and by covers within an alpha."""
+    events = [
+        Event(f"e{number}", {"a": number % 2, "b": number % 7}, published_at=number)
+        for number in range(LISTED)
+    ]
+    within = [{"name": name, "alpha": 0.5} for name in ("disc", "maxdivrel")]
+    for diversify in (*DIVERSIFIERS, *within):
+        select(events, [0.5] * LISTED, 2, diversify)
 
 
 def _run_stages() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from tidings.errors import InvalidForm, shown
-from tidings.formats.arrow_by_column import quick_events
+from tidings.formats.arrow_by_column import EventNumbers, quick_events, quick_numbers
 from tidings.formats.arrow_by_row import (
     AS_READ,
     EVENT_COLUMNS,
@@ -22,11 +22,13 @@ from tidings.formats.arrow_by_row import (
     Column,
     Reading,
     attribute_columns,
+    attribute_places,
     check_columns,
     check_nested,
     check_policies,
     check_times,
     event_columns,
+    is_within,
     read_rows,
     with_text_ids,
 )
@@ -177,11 +179,29 @@ def read_valid_events(
     return read_rows(table, Reading(columns, lambda row: _event(row, cells), quick, limits))
 
 
+def read_event_numbers(
+    batch: pa.RecordBatch, names: Sequence[str], *, limits: Limits = TRUSTED
+) -> EventNumbers | None:
+    """Return some attributes of the events that `read_valid_events` yields, as rows of numbers.
+
+    None if a row is refused, or if an attribute is more than a single value.
+    """
+    if not is_within(batch, limits):
+        return None
+    numbers = try_call(quick_numbers, batch, names)
+    return None if isinstance(numbers, Failure) else numbers
+
+
 def read_plain_rows(
     table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
 ) -> Iterator[dict[str, Any] | BadRecord]:
-    """Yield each row of any columns as values by name, without its missing cells."""
-    columns = attribute_columns(validated(table).schema)
+    """Yield each row of any columns as values by name, without its missing cells.
+
+    Columns that no attribute can hold are left out, if there are others.
+    """
+    table = validated(table)
+    table = table.select(attribute_places(table.schema) or table.schema.names)
+    columns = attribute_columns(table.schema)
     return read_rows(table, Reading(columns, lambda row: _convert(row, cells, ()), limits=limits))
 
 

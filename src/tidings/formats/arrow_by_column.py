@@ -5,15 +5,16 @@ file, are converted once for each distinct value. If a cell may be invalid, the 
 an error is raised, and the batch is read row by row.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise, repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from tidings.compiled.array_types import Float64s
 from tidings.errors import InvalidEvent
 from tidings.formats.arrow_by_row import (
     AS_READ,
@@ -62,6 +63,44 @@ def quick_events(batch: pa.RecordBatch, cells: Cells = AS_READ) -> list[Event] |
             return None
     contents = _contents(ids, columns[CONTENT]) if CONTENT in columns else repeat(None)
     return list(map(Event.known, ids, attributes, times, numbers, contents))
+
+
+class EventNumbers(NamedTuple):
+    """The ids of events, and some of their attributes as rows of numbers, NaN for no number."""
+
+    ids: pa.Array
+    rows: Float64s
+
+
+def quick_numbers(batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers | None:
+    """Return the events of a batch without an object for each.
+
+    None, or an error, if a cell may be invalid, or if an attribute is more than a single value.
+    """
+    columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
+    ids, times = columns.pop("id"), columns.pop("published_at")
+    if "" in columns or columns.keys() & {*EVENT_COLUMNS} or not _is(ids, _TEXTS):
+        return None
+    if ids.null_count or times.null_count or _times(times) is None:
+        return None
+    if pc.min(pc.binary_length(ids)).as_py() == 0:
+        return None
+    ids.validate(full=True)
+    place = {name: position for position, name in enumerate(names)}
+    rows = np.full((batch.num_rows, len(names)), np.nan)
+    for name, column in columns.items():
+        if _is(column, _TEXTS):
+            column.validate(full=True)  # text that is not UTF-8 is a bad record
+        elif types.is_integer(column.type) or types.is_floating(column.type):
+            # An integer that no float equals raises an error.
+            values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            if np.count_nonzero(np.isfinite(values)) < len(column) - column.null_count:
+                return None
+            if name in place:
+                rows[:, place[name]] = values
+        elif not types.is_boolean(column.type):
+            return None
+    return EventNumbers(ids.cast(pa.string()), rows)
 
 
 def _contents(ids: list[str], column: pa.Array) -> Iterator[Content | None]:

@@ -184,14 +184,14 @@ def _lengths(array: pa.Array) -> pa.Array:
 
 def _read_batch(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
     """Return the objects of all rows; None if rows have to be read one by one."""
-    if how.quick is None or not _within(batch, how.limits):
+    if how.quick is None or not is_within(batch, how.limits):
         return None
     objects = try_call(how.quick, batch)
     # After a failure, reading by row finds the rows that cannot be read.
     return None if isinstance(objects, Failure) else objects
 
 
-def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
+def is_within(batch: pa.RecordBatch, limits: Limits) -> bool:
     """Return whether every row of a batch is within the limits, judging by the batch alone."""
     if batch.nbytes > min(limits.record_bytes, limits.string_bytes):
         return False
@@ -427,6 +427,12 @@ def attribute_columns(schema: pa.Schema) -> list[Column]:
     return [_column(column.name, column.type) for column in schema]
 
 
+def attribute_places(schema: pa.Schema) -> list[int]:
+    """Return the places of the columns that attributes can hold."""
+    columns = (partial(attribute_columns, pa.schema([column])) for column in schema)
+    return [at for at, read in enumerate(columns) if not isinstance(try_call(read), Failure)]
+
+
 def content_decoder(kind: pa.DataType) -> Decode:
     """Return the decoder of a column of content: JSON text, structs or maps.
 
@@ -502,7 +508,7 @@ def _scalars(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
         return kind, _same
     raise InvalidForm(
         f"column {name} holds {kind}; an attribute is a number, string, boolean or time, a list of "
-        "these, or a map of names to these"
+        "these, or a map of names to these; convert the column, or leave it out by [source] keep"
     )
 
 

@@ -76,6 +76,11 @@ def read_csv(
     return chain(broken, _renumbered(read(table, cells), skipped))
 
 
+def read_header(path: Path, most_bytes: int = 16_000_000) -> list[str]:
+    """Return the names of the columns."""
+    return _clean(_without_bad_rows(path, most_bytes).dialect.header)
+
+
 def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:
     """Return the columns of digits of which some begin with 0, such as zip codes."""
     source = _without_bad_rows(path, most_bytes)
@@ -87,7 +92,9 @@ def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:
     return [
         name
         for name, column in zip(table.column_names, table.columns, strict=True)
-        if all_match(column, r"^\d+$") and pc.any(pc.match_substring_regex(column, r"^0\d")).as_py()
+        if types.is_string(column.type)  # of several columns of one name, others may have types
+        and all_match(column, r"^\d+$")
+        and pc.any(pc.match_substring_regex(column, r"^0\d")).as_py()
     ]
 
 

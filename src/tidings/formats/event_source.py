@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from glob import escape
 from itertools import pairwise, takewhile
+from os.path import isdir
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ NATS: Final = "tidings-nats"
 MQTT: Final = "tidings-mqtt"
 RSS: Final = "tidings-rss"
 OUTBOX: Final = "tidings-outbox"
+CHANGES: Final = "tidings-postgres"
 _WILD: Final = re.compile(r"[*?\[]")
 
 
@@ -162,7 +164,10 @@ def find_source(
 
 
 def _no_file(path: str, base: Path) -> str:
-    return f"path: there is no file at {shown_safely(path)} in {base}"
+    what = shown_safely(path)
+    if isdir(base / path):  # noqa: PTH112 - a name that no file can have is an error of Path
+        return f"path: there is no file to read in the folder {what}"
+    return f"path: there is no file at {what} in {base}"
 
 
 def _split(base: Path, path: str) -> tuple[Path, str]:

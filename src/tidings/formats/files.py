@@ -1,7 +1,8 @@
 """Files of events, subscriptions, subscribers and deliveries; the suffix determines the format.
 
-JSON and JSON Lines hold JSON forms, or flat objects if a layout names their fields; CSV, Parquet
-and Arrow (Feather) hold columns. Text may be compressed with gzip (.jsonl.gz, .csv.gz).
+JSON and JSON Lines hold JSON forms, or flat objects if a layout names their fields; CSV (or .tsv,
+since the header shows the separator), Parquet and Arrow (Feather) hold columns. Text may be
+compressed with gzip (.jsonl.gz, .csv.gz).
 
 A record that cannot be read becomes a BadRecord; only a file that cannot be read at all is an
 error. Files are not trusted: columns are validated in full before they are decoded, the decoded
@@ -11,6 +12,7 @@ size of a file is bounded by its size, and no line is read that is longer than a
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -272,10 +274,24 @@ def _shown_form(refused: Any) -> Form:
 
 def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     with open_text(path) as file:
-        texts = array_texts(file.read())
+        content = file.read()
+    if _is_json_lines(content):
+        return _from_lines(BytesIO(content), kind, limits)
+    texts = array_texts(content)
     if texts is None:
-        raise InvalidForm("the file is not a JSON array; JSON Lines have the suffix .jsonl")
+        raise InvalidForm("the file is not a JSON array of records, nor has it one in each line")
     return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
+
+
+def _is_json_lines(content: bytes) -> bool:
+    """Return whether a file that is called .json holds an object in its first line, and more."""
+    first, _, rest = content.strip().partition(b"\n")
+    if not rest or first.lstrip(b"\xef\xbb\xbf")[:1] != b"{":
+        return False
+    try:
+        return isinstance(read_json(first), dict)
+    except InvalidForm:
+        return False
 
 
 def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
@@ -369,6 +385,7 @@ _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] 
     ".ndjson": _read_lines,
     ".json": _read_array,
     ".csv": _read_csv,
+    ".tsv": _read_csv,
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".feather": _read_arrow,
@@ -376,6 +393,7 @@ _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] 
     ".ndjson.gz": _read_lines,
     ".json.gz": _read_array,
     ".csv.gz": _read_csv,
+    ".tsv.gz": _read_csv,
 }
 _WRITERS: Final[dict[str, Callable[[Any, Path], None]]] = {
     ".jsonl": write_lines,

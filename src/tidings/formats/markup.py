@@ -47,6 +47,18 @@ def page(root: Element) -> str:
     return f"<!DOCTYPE html>\n{tostring(root, encoding='unicode', method='html')}\n"
 
 
+def styled_page(title: str, style: str, *body: Node | Iterable[Node] | None) -> str:
+    """Return the text of a page that stands alone: it has its own style, and fetches nothing."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("style", style),
+    )
+    return page(tag("html", head, tag("body", *body), lang="en"))
+
+
 def fragment(element: Element) -> str:
     """Return the text of an element that becomes part of a page."""
     return tostring(element, encoding="unicode", method="html")

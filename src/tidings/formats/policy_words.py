@@ -112,7 +112,8 @@ def _quota(rule: Any, best: str) -> str:
     per, zone = rule.per, "" if rule.zone == "UTC" else f" {_zone(rule.zone)}"
     every = f"{_article(per)} {per}{zone}" if isinstance(per, str) else f"in every {_span(per)}"
     which = "the best" if rule.pick == "best" else "as they come"
-    urgent = "" if rule.urgent is None else f", a rank of at least {rule.urgent:g} at once"
+    at_once = "at once while some are left"
+    urgent = "" if rule.urgent is None else f", a rank of at least {rule.urgent:g} {at_once}"
     return f"at most {rule.n} {every}, {which}{urgent}"
 
 

@@ -3,6 +3,8 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final
 
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+"""All others of IPv6 are private, of one link, of one site, or not given to anybody."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 NetworkAddress = IPv4Address | IPv6Address
 
@@ -17,6 +19,8 @@ def is_public(address: NetworkAddress) -> bool:
     embedded = embedded_address(address)
     if embedded is not None:
         return is_public(embedded)
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

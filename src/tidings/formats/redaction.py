@@ -51,7 +51,7 @@ def may_hide_password(text: str) -> bool:
 def is_like_address(text: str) -> bool:
     """Return whether a text has the form of an address, or of credentials.
 
-    A file may be called `secret.db`: the word alone is no password.
+    A file may be called `secret.db`: the word alone is not a password.
     """
     forms = (_SCHEME, _ASSIGNMENT, _FOLLOWED)
     return "@" in text or any(form.search(text) for form in forms)
@@ -63,8 +63,11 @@ def shown_safely(value: object) -> str:
     >>> shown_safely("out/films"), shown_safely("postgresql://ann:swordfish@host/db")
     ("'out/films'", '***')
     """
-    text = shown(value)
-    return HIDDEN if may_hide_password(str(value)[:10_000]) else text
+    try:
+        whole = str(value)[:10_000]
+    except RecursionError:
+        return HIDDEN
+    return HIDDEN if may_hide_password(whole) else shown(value)
 
 
 def hider(secrets: Iterable[str]) -> Hide:

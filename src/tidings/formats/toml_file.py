@@ -15,6 +15,8 @@ _MAX_INTEGER_BITS: Final = 1_024
 
 def read_toml(path: Path) -> Form:
     """Read a TOML file; refuse one that is invalid, too large or nested too deeply."""
+    if "\0" in str(path):
+        raise InvalidForm("the name of the file contains the character NUL")
     try:
         with validate.regular_file(path).open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tidings.errors import clipped
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.conditions.predicate import Predicate
-from tidings.model.profile import Flaw, Profile
+from tidings.model.profile import FIELDS, Flaw, Profile
 from tidings.model.records import Subscription
 
 FLAWS: Final[tuple[Flaw, ...]] = ("attribute", "type", "value")
@@ -98,6 +98,21 @@ class Diagnosis:
         kept = tuple(finding for finding in self.findings if finding.flaw in flaws)
         counts: dict[str, int] = {flaw: self.counts[flaw] for flaw in flaws if flaw in self.counts}
         return replace(self, findings=kept, counts=counts)
+
+    def with_renamed(self, columns: Mapping[str, str]) -> "Diagnosis":
+        """Return the diagnosis with the new names of columns that conditions call by the old."""
+
+        def told(finding: Finding) -> Finding:
+            new = columns.get(finding.attribute)
+            if finding.flaw != "attribute" or new is None:
+                return finding
+            old = finding.attribute
+            advice = f"the config reads {old} as {new}"
+            if new in FIELDS:
+                advice += f'; add {old} = "{old}" to [source] columns to have both'
+            return replace(finding, advice=advice)
+
+        return replace(self, findings=tuple(map(told, self.findings)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -31,7 +31,7 @@ ONE_IN: Final = 16
 """The values of the first events are all read; later, those of one event in `ONE_IN`."""
 
 _PLURAL: Final = {"number": "numbers", "string": "strings", "boolean": "booleans", "time": "times"}
-_FIELDS: Final = {
+FIELDS: Final = {
     "id": "the id of an event is not an attribute",
     "published_at": "the time of publication is not an attribute",
     "sequence": "the sequence number of an event is not an attribute",
@@ -237,7 +237,7 @@ class Profile:
 
     def _meant(self, attribute: str) -> str | None:
         close = _closest(attribute, self.attributes)
-        return f"did you mean {close}?" if close else _FIELDS.get(attribute)
+        return f"did you mean {close}?" if close else FIELDS.get(attribute)
 
     def hint(self, part: Predicate, flaw: Flaw) -> str | None:
         """Return what may be meant by a predicate with a flaw, or None."""

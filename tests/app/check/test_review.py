@@ -54,7 +54,7 @@ def test_the_kind_may_appear_after_bad_records(tmp_path):
         ("a.jsonl", b"", "this file holds neither events"),
         ("a.json", b'{"id": 3}', "this file holds neither events"),
         ("a.json", b"[", "Expecting value"),
-        ("a.csv", b"\xff\xfe\x00", "invalid start byte"),
+        ("a.csv", b"\xff\xfe\x00", "the header is not UTF-8"),
         ("a.parquet", b"x", "Parquet"),
         ("a.arrow", b"x", ""),
     ],

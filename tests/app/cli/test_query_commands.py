@@ -180,6 +180,12 @@ def test_match_says_why_nothing_matches():
     assert result.stderr == ""
 
 
+def test_match_tells_which_index_has_answered():
+    result = tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--plan")
+    assert result.exit_code == 0
+    assert "the index 'scan', since there are fewer than" in result.stderr
+
+
 def test_match_lists_the_subscribers_of_an_event():
     result = tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--json")
     assert result.exit_code == 0

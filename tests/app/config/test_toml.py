@@ -33,6 +33,12 @@ def test_a_secret_setting_of_the_wrong_type_is_not_shown():
     assert "Sw0rdfish" not in str(error.value)
 
 
+@pytest.mark.parametrize("value", ["a\0b", "\ud800"])
+def test_a_setting_is_text_that_can_be_written(value):
+    with pytest.raises(InvalidForm, match=r"options path contains a character that no text has"):
+        read_settings("options", {"path": value})
+
+
 @pytest.mark.parametrize("value", ["", 3, None, "a\0b", "\ud800"])
 def test_a_text_that_is_empty_or_no_string_is_refused(value):
     with pytest.raises(InvalidForm, match=r"^path "):

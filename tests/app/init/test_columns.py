@@ -1,9 +1,11 @@
 """The columns of a sample: which of them are ids, times and lists."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from tests.damage import run_cases
 
 from tidings.app.init.columns import (
     FORMATS,
@@ -14,6 +16,7 @@ from tidings.app.init.columns import (
     find_lists,
     find_odd_time,
     find_time,
+    other_reading,
 )
 
 START = datetime(2026, 10, 28, 21, 35, 7, tzinfo=UTC)
@@ -31,6 +34,7 @@ def columns(**values: list[Any]) -> Any:
         ({"OrderID": ["a", "b"], "x": [1, 2]}, "OrderID"),
         ({"sku": [7, 8], "uuid": ["a", "b"]}, "uuid"),
         ({"column_1": [1, 2]}, "column_1"),
+        ({"Artikel Nr": ["a", "b"], "x": [1, 2]}, "Artikel Nr"),
         ({"id": [1, 1], "key": [1, 2]}, "key"),
         ({"id": [1, None]}, None),
         ({"id": [1.5, 2.5]}, None),
@@ -87,6 +91,26 @@ def test_the_time_is_found(values: dict[str, list[Any]], expected: TimeColumn | 
     assert find_time(columns(**values)) == expected
 
 
+@pytest.mark.parametrize(
+    ("days", "form", "other"),
+    [
+        (["01/11/2026", "02/11/2026", "03/11/2026"], "%d/%m/%Y", "%m/%d/%Y"),
+        (["11/01/2026", "11/02/2026", "11/03/2026"], "%m/%d/%Y", "%d/%m/%Y"),
+        (["12/11/2026", "13/11/2026", "14/11/2026"], "%d/%m/%Y", None),
+    ],
+)
+def test_days_that_may_be_months_are_near_each_other(
+    days: list[str], form: str, other: str | None
+) -> None:
+    found = columns(day=days)
+    assert find_time(found) == TimeColumn("day", form)
+    assert other_reading(found[0], form) == other
+
+
+def test_a_column_without_values_is_empty() -> None:
+    assert [column.kind for column in columns(note=[None, None], n=[1, 2])] == ["empty", "number"]
+
+
 def test_times_of_several_forms_are_named() -> None:
     odd = columns(name=["a", "b"], created=["11/7/2024", "Mar 10, 2024 10:15"])
     assert find_time(odd) is None
@@ -124,3 +148,12 @@ def test_lists_have_short_parts_that_repeat() -> None:
     genres = ["drama|noir", "drama", "noir|comedy", "comedy|drama", "drama|noir"]
     prose = [f"one, {n} and, well, {n * n}" for n in range(4)] + ["one, 0 and, well, 0"]
     assert find_lists(columns(genres=genres, prose=prose, n=[1, 2, 3, 4, 5])) == {"genres": "|"}
+
+
+def test_names_of_their_own_in_every_row_take_linear_time() -> None:
+    rows = [{f"k{number}": number, "at": None} for number in range(20_000)]
+
+    def read(_: Random) -> None:
+        assert len(columns_of(rows)) == 20_001
+
+    run_cases("names", read, 1)

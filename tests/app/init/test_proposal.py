@@ -3,6 +3,7 @@
 import gzip
 import json
 import tomllib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -51,6 +52,15 @@ def columns(path: Path) -> None:
     parquet.write_table(pa.table({"time": times, "dest": dest, "delay": delay}), path)
 
 
+def durations(path: Path) -> None:
+    """Write a table with columns that no attribute can hold."""
+    columns(path)
+    table = parquet.read_table(path)
+    waits = pa.array([n * 60 for *_, n in FLIGHTS], pa.duration("s"))
+    table = table.append_column("wait", waits).append_column("raw", pa.array([b"x"] * len(table)))
+    parquet.write_table(table, path)
+
+
 def articles(path: Path) -> None:
     """Write a table with columns whose names mean something else to Tidings."""
     rows = [
@@ -58,6 +68,14 @@ def articles(path: Path) -> None:
         for n, (at, _, _) in enumerate(FLIGHTS)
     ]
     path.write_text("\n".join(["id,content,sequence,posted", *rows]))
+
+
+def flat_fields(path: Path) -> None:
+    rows = (
+        {"id": n, "published_at": 1_762_000_000 + n * 600, "kind": "ab"[n % 2], "n": n}
+        for n in range(100)
+    )
+    path.write_text("\n".join(map(json.dumps, rows)))
 
 
 def one_row(path: Path) -> None:
@@ -93,6 +111,15 @@ def one_row(path: Path) -> None:
         ),
         ("flights.parquet", columns, {"columns": {"published_at": "time"}, "generate": ["id"]}),
         (
+            "waits.parquet",
+            durations,
+            {
+                "columns": {"published_at": "time"},
+                "generate": ["id"],
+                "keep": ["dest", "delay"],
+            },
+        ),
+        (
             "articles.csv",
             articles,
             {
@@ -105,6 +132,11 @@ def one_row(path: Path) -> None:
                 "generate": ["id"],
             },
         ),
+        (
+            "flat.json",
+            flat_fields,
+            {"columns": {"id": "id", "published_at": "published_at"}},
+        ),
         ("one.csv", one_row, {}),
     ],
 )
@@ -113,6 +145,7 @@ def test_a_proposal_runs_as_it_is(tmp_path, monkeypatch, name, make, expected):
     make(tmp_path / name)
     config, subscriptions = write(propose(Path(name)), Path())
     source = tomllib.loads(config.read_text())["source"]
+    shown = source.pop("content")
     assert source == {"path": name, **expected}
     assert len(config.read_text().splitlines()) <= 10
     wishes = [json.loads(line) for line in subscriptions.read_text().splitlines()]
@@ -121,6 +154,8 @@ def test_a_proposal_runs_as_it_is(tmp_path, monkeypatch, name, make, expected):
     batches = list(run_local(make_plan(load_config(config))))
     assert sum(batch.deliveries for batch in batches) > 0
     assert [batch.dead for batch in batches] == [0]
+    [file] = Path(load_config(config).sink.path, "deliveries").glob("*.jsonl")
+    assert {*json.loads(file.read_text().splitlines()[0])["content"]} <= {*shown}
 
 
 def test_every_example_matches_something_but_not_everything(tmp_path):
@@ -132,6 +167,17 @@ def test_every_example_matches_something_but_not_everything(tmp_path):
         "Ziel": "string",
         "Verspätung": "number",
     }
+
+
+@pytest.mark.parametrize(("hours", "length"), [(24, "1w"), (2, "1d"), (0.5, "6h"), (0.1, "1h")])
+def test_the_period_is_the_longest_that_ends_a_few_times(tmp_path, hours, length):
+    start, path = datetime(2026, 11, 2, tzinfo=UTC), tmp_path / "offers.csv"
+    rows = [
+        f"{n},{(start + timedelta(hours=hours * n)).isoformat()},{'ab'[n % 2]},{n * 37 % 101}"
+        for n in range(60)
+    ]
+    path.write_text("\n".join(["id,at,kind,price", *rows]))
+    assert propose(path).policy["window"] == {"name": "periodic", "length": length}
 
 
 def test_files_are_replaced_only_by_force(tmp_path):
@@ -159,15 +205,19 @@ def test_a_folder_is_looked_at_by_its_first_file(tmp_path, monkeypatch):
     ("name", "content", "reason"),
     [
         ("empty.csv", b"", "Empty CSV file"),
-        ("header.csv", b"a,b\n", "there are no rows to look at"),
-        ("empty.jsonl", b"", "there are no rows to look at"),
-        ("latin-rows.csv", b"a,b\n1,\xe9\n", "no rows to look at: the row is not UTF-8: byte 3"),
-        ("odd.jsonl", b"[1]\n{\n", "there are no rows to look at"),
+        ("header.csv", b"a,b\n", "the file has no rows"),
+        ("empty.jsonl", b"", "the file has no rows"),
+        ("latin-rows.csv", b"a,b\n1,\xe9\n", "no row can be read: the row is not UTF-8: byte 3"),
+        ("odd.jsonl", b"[1]\n{\n", "no row can be read: "),
         ("odd.parquet", b"PAR1", "odd.parquet: "),
         ("odd.txt", b"a b", "odd.txt has an unknown suffix"),
         ("latin.csv", "é,b\n1,2\n".encode("latin-1"), "the header is not UTF-8"),
         ("bare.csv", b"id,time\n1,2026-11-15\n", "nothing to subscribe to"),
-        ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "the compressed file is damaged"),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9],
+            "the compressed file is damaged",
+        ),
     ],
 )
 def test_a_file_without_data_is_refused_with_the_reason(tmp_path, name, content, reason):

@@ -108,6 +108,14 @@ def test_the_live_view_shows_a_message_until_the_next_batch_and_then_disappears(
     assert "\x1b[?25h" in target.file.getvalue()
 
 
+def test_a_warning_stays_when_the_live_view_is_gone():
+    target = console(terminal=True)
+    with open_reporter(target, view) as reporter:
+        reporter.message("so far: no event has dst", "warning")
+        reporter.batch("", {})
+    assert "so far: no event has dst" in target.file.getvalue()
+
+
 def test_the_view_of_a_run_has_the_last_batch_and_the_totals():
     plan: Any = None
     summary = RunSummary(plan)

@@ -61,7 +61,7 @@ def test_a_review_counts_the_problems_of_each_file():
     assert [cells(line) for line in lines[4:8]] == [
         ["File", "Holds", "Records", "Problems"],
         ["run.toml", "config", "0"],
-        ["e.jsonl", "events", "1200", "2"],
+        ["e.jsonl", "events", "1,200", "2"],
         ["s.jsonl", "subscriptions", "1", "0"],
     ]
     assert lines[8:] == ["3 files, 1,201 records: 2 problems"]

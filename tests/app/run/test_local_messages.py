@@ -11,8 +11,12 @@ from tests.sources.brokers import Brokers
 from tests.sources.kills import check_kills, start
 from tests.sources.pipelines import check, check_restarts, kafka, lines, run_here
 
+from tidings.app.config import load_config
+from tidings.app.run.local import run_local
+from tidings.app.run.plan import make_plan
 from tidings.errors import TidingsError
 from tidings.formats.files import read_subscriptions, write_subscriptions
+from tidings.model.diagnosis import Diagnosis
 from tidings.model.records import Subscription
 
 
@@ -77,6 +81,21 @@ def test_an_endless_run_waits_for_messages_until_it_is_stopped(
     finally:
         run.kill()
     check(tmp_path, expected)
+
+
+def test_wrong_conditions_on_messages_are_reported_early(
+    tmp_path: Path, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.app.run.summary.FIRST_LOOK", 3)
+    write_stream(tmp_path, files=8)
+    typo = Subscription("typo", "ann", where="no_such_attribute = 1")
+    with (tmp_path / "subscriptions.jsonl").open("a") as file:
+        file.write(json.dumps(typo.to_dict()) + "\n")
+    config = kafka(tmp_path, brokers.address)
+    brokers.send("films", lines(tmp_path), partition=0)
+    told: list[Diagnosis] = []
+    list(run_local(make_plan(load_config(config)), None, told.append))
+    assert [finding.subscriptions for finding in told[0].findings] == [("typo",)]
 
 
 @pytest.mark.kill

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tidings.app.run.summary import FIRST_LOOK, BatchSummary, FirstLook, RunSummary
+from tidings.app.run.summary import EARLY_LOOK, FIRST_LOOK, BatchSummary, FirstLook, RunSummary
 from tidings.model.diagnosis import Diagnosis, Finding
 
 BATCHES = [
@@ -14,7 +14,8 @@ BATCHES = [
 
 
 def plan() -> Any:
-    config = SimpleNamespace(engine="local", sink=SimpleNamespace(label=str(Path("out"))))
+    sink = SimpleNamespace(label=str(Path("out")))
+    config = SimpleNamespace(engine="local", sink=sink, renamed={})
     folder = SimpleNamespace(notes=[])
     return SimpleNamespace(config=config, refused=["one"], folder=folder)
 
@@ -54,6 +55,24 @@ def test_a_first_look_reports_once_and_not_too_early():
     value = Finding("value", "x", "x = 1", "no event has such a value", ("s1",), 1)
     look(FIRST_LOOK, lambda: Diagnosis(2000, 1, (value,), {"value": 1}, 1))
     assert len(told) == 1  # such a value may still come
+
+
+def test_a_run_without_an_end_is_looked_at_earlier_and_again():
+    told: list[Diagnosis] = []
+    finding = Finding("attribute", "dst", "dst = 1", "no event has the attribute dst", ("s1",), 1)
+    typo = Diagnosis(EARLY_LOOK, 1, (finding,), {"attribute": 1}, 1)
+    look = FirstLook(told.append, endless=True)
+    look(EARLY_LOOK - 1, lambda: typo)
+    assert told == []
+    look(EARLY_LOOK, lambda: typo)
+    look(FIRST_LOOK, lambda: typo)
+    assert told == [typo]
+    look = FirstLook(told.append, endless=True)
+    look(EARLY_LOOK, lambda: Diagnosis(EARLY_LOOK, 1))
+    look(FIRST_LOOK - 1, lambda: typo)
+    assert told == [typo]
+    look(FIRST_LOOK, lambda: typo)
+    assert told == [typo, typo]
 
 
 def test_the_diagnosis_is_that_of_the_last_batch():

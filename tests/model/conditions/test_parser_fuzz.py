@@ -76,6 +76,17 @@ def outcome(text: str, frames: int = 0) -> object:
         return str(refused)
 
 
+@pytest.mark.parametrize("text", ["case li ::ecase when3", "a = 1 or b like 'x' escape 1", "a ="])
+def test_an_answer_does_not_depend_on_the_stack(text: str) -> None:
+    found = outcome(text)
+    for frames in range(500, 1_000):
+        try:
+            assert outcome(text, frames) == found, frames
+        except RecursionError:  # before it was parsed
+            assert frames > 800
+            break
+
+
 @pytest.mark.fuzz
 def test_any_condition_is_read_or_refused_and_means_the_same_when_printed() -> None:
     for seed in range(cases(1_500)):

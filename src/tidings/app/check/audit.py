@@ -159,11 +159,16 @@ class Audit:
                 self.problems.append(Problem(located.path, reason, located.line, name))
                 del subscriptions[name]
 
-    def compare_with_events(self, policy_of: Callable[[str], Policy | None]) -> None:
+    def compare_with_events(
+        self,
+        policy_of: Callable[[str], Policy | None],
+        renamed: Mapping[str, str] | None = None,
+    ) -> None:
         """Compare the subscriptions with the events, if there are any.
 
         A wrong attribute or type is a problem of the first subscription that has it. `policy_of`
-        returns the policy of a subscriber that is not listed.
+        returns the policy of a subscriber that is not listed, and `renamed` are the columns of the
+        source that events call by other names.
         """
         if not self._records["events"] or not self._records["subscriptions"]:
             return
@@ -174,7 +179,8 @@ class Audit:
             policy = listed[owner].record.policy if owner in listed else policy_of(owner)
             return policy is not None and policy.scorer.partial
 
-        self.diagnosis = self.sample.diagnose(self.subscriptions, counts_parts)
+        diagnosis = self.sample.diagnose(self.subscriptions, counts_parts)
+        self.diagnosis = diagnosis.with_renamed(renamed or {})
         for finding in self.diagnosis.only("attribute", "type").findings:
             first = finding.subscriptions[0]
             located = self._records["subscriptions"][first]

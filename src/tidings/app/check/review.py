@@ -1,6 +1,5 @@
 """The review of `tidings check`: configs with the files they name, and other files together."""
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,11 @@ from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config
 from tidings.app.check.groups import group_problems
 from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
+from tidings.formats.csv_file import read_header
 from tidings.formats.event_source import Source, showing
-from tidings.formats.files import SUFFIXES, read_events
+from tidings.formats.files import SUFFIXES, read_events, suffix_of
+from tidings.formats.gzip_file import SUFFIX as GZIP
+from tidings.formats.gzip_file import open_text
 from tidings.formats.messages import MessageSource
 from tidings.formats.policy_words import describe_policy
 from tidings.model import validate
@@ -117,7 +119,7 @@ def _review_config(path: Path, result: Review) -> None:
             audit.read(file, "events", showing(records, source.content, source.hidden))
     elif isinstance(config.source, MessageSource):
         _sample_messages(config, config.source, audit)
-    audit.compare_with_events(config.policy)
+    audit.compare_with_events(config.policy, config.renamed)
     shown = [name for name in config.source.content if name not in config.source.hidden]
     audit.check_content(path, shown)
     result.checked.append(CheckedFile(path, "config"))
@@ -196,14 +198,13 @@ _READ_ERRORS: Final = (
     OSError,
     LookupError,
     MemoryError,
-    csv.Error,
     pa.ArrowException,
 )
 
 
 def detect_kind(path: Path) -> str:
     """Return whether a file holds events, subscriptions or subscribers, from its field names."""
-    field_names = _FIELD_NAMES.get(path.suffix.lower())
+    field_names = _FIELD_NAMES.get(suffix_of(path).removesuffix(GZIP))
     if field_names is None:
         raise InvalidForm(f"unknown suffix; expected one of: .toml, {', '.join(SUFFIXES)}")
     try:
@@ -220,7 +221,7 @@ def detect_kind(path: Path) -> str:
 
 
 def _of_json_lines(path: Path) -> list[str]:
-    with path.open("rb") as lines:
+    with open_text(path) as lines:
         return _keys(form for line in islice(lines, _SAMPLE) for form in _parse(line))
 
 
@@ -232,17 +233,19 @@ def _parse(line: bytes) -> Iterator[Any]:
 
 
 def _of_json(path: Path) -> list[str]:
-    forms = json.loads(path.read_bytes())
+    with open_text(path) as file:
+        content = file.read()
+    try:
+        forms = json.loads(content)
+    except ValueError:
+        if names := _of_json_lines(path):  # which may be called .json as well
+            return names
+        raise
     return _keys(forms if isinstance(forms, list) else ())
 
 
 def _keys(forms: Iterable[Any]) -> list[str]:
     return [name for form in forms if isinstance(form, dict) for name in form]
-
-
-def _of_csv(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        return next(csv.reader(lines), [])
 
 
 def _of_parquet(path: Path) -> list[str]:
@@ -257,7 +260,8 @@ _FIELD_NAMES: Final[dict[str, Callable[[Path], list[str]]]] = {
     ".jsonl": _of_json_lines,
     ".ndjson": _of_json_lines,
     ".json": _of_json,
-    ".csv": _of_csv,
+    ".csv": read_header,
+    ".tsv": read_header,
     ".parquet": _of_parquet,
     ".arrow": _of_arrow,
     ".feather": _of_arrow,

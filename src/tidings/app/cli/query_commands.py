@@ -101,6 +101,10 @@ class MatchOptions:
         int | None,
         typer.Option("-k", min=1, help="At most k matches per event. Default: 20 for targets."),
     ] = None
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say on standard error which index has answered, and why."),
+    ] = False
     as_json: AsJson = False
 
 
@@ -127,6 +131,7 @@ def match(options: MatchOptions) -> None:
         read_inputs,
     )
     from tidings.app.output import open_console, print_diagnosis, print_matches, print_problems
+    from tidings.rank.matcher import MatchPlan
 
     if (options.events is None) == (options.event is None):
         raise typer.BadParameter("give either a file of EVENTS or one --event")
@@ -134,7 +139,9 @@ def match(options: MatchOptions) -> None:
     inputs = read_inputs(options.subscriptions, options.subscribers)
     query = MatchQuery(options.direction, options.scorer, options.k)
     events = read_events_or_event(options.events, options.event)
-    rows = match_events(inputs, events, query, options.events or Path("--event"))
+    plans = list[MatchPlan]()
+    source = options.events or Path("--event")
+    rows = match_events(inputs, events, query, source, plans.append)
     if options.as_json:
         for row in rows:
             print_json(row)
@@ -143,6 +150,8 @@ def match(options: MatchOptions) -> None:
         print_matches(open_console(), options.direction, listed)
         if not listed:
             print_diagnosis(open_console(stderr=True), diagnose_matches(inputs, query))
+    for plan in plans if options.plan else ():
+        typer.echo(plan, err=True)
     print_problems(open_console(stderr=True), inputs.problems)
     raise typer.Exit(1 if inputs.problems else 0)
 

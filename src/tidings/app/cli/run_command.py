@@ -105,7 +105,7 @@ def _run(options: RunOptions, config: Any) -> None:
         stop = StopActions(lambda: reporter.message(STOPPING), lambda: _exit_at_once(progress))
 
         def warn(found: Any) -> None:
-            reporter.message(str(found), "warning")
+            reporter.message(f"so far: {found.with_renamed(config.renamed)}", "warning")
 
         try:
             with sending(config) as channels:

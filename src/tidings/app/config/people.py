@@ -16,10 +16,12 @@ from tidings.channels.webhook_target import TargetRules
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
+from tidings.store.address import check_tenant
 from tidings.store.channels import NEW, STARTS
 
 MAIL: Final = "mail"
 TEMPLATE: Final = "template"
+TEMPLATES: Final = "templates"
 PEOPLE: Final = "people"
 TABLES: Final = (MAIL, TEMPLATE, PEOPLE)
 _ANYWHERE: Final = TargetRules.of(["*"], ["0.0.0.0/0", "::/0"])
@@ -44,6 +46,15 @@ def read_mail_and_template(form: Form, base: Path) -> dict[str, Any]:
     if TEMPLATE in form:
         with prefix_errors("[template] ", raised=InvalidForm):
             found[TEMPLATE] = CardTemplate.load(form[TEMPLATE])
+    return found
+
+
+def read_templates(forms: object) -> dict[str, CardTemplate]:
+    """Read the tables `[templates.TENANT]`: templates of tenants."""
+    found = dict[str, CardTemplate]()
+    for name, form in validate.mapping("templates are tables", forms, InvalidForm).items():
+        with prefix_errors(f"[templates.{name}] ", raised=InvalidForm):
+            found[check_tenant(name)] = CardTemplate.load(form)
     return found
 
 

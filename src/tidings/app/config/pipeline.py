@@ -98,6 +98,17 @@ class Config:
         return bool(self.channels) or self.people is not None
 
     @property
+    def renamed(self) -> dict[str, str]:
+        """The columns of the source that have other names in events, with those names."""
+        source = self.source
+        if isinstance(source, SparkSource):
+            columns = source.columns
+        else:
+            columns = (source if isinstance(source, Source) else source.form).layout.columns
+        # A Spark source may use a column twice, and keep it as an attribute.
+        return {old: new for new, old in columns.items() if old not in columns}
+
+    @property
     def outbox(self) -> Address:
         """The store from which deliveries are sent to channels: that of the sink, or a file."""
         return self.sink.store or read_address(self.sink.path / OUTBOX)

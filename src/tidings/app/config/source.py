@@ -16,6 +16,7 @@ from tidings.app.config.toml import (
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.arrow_by_row import EVENT_COLUMNS
 from tidings.formats.event_source import (
+    CHANGES,
     KAFKA,
     KINESIS,
     MQTT,
@@ -45,9 +46,10 @@ _SHORT_NAMES: Final = {
     "mqtt": MQTT,
     "rss": RSS,
     "outbox": OUTBOX,
+    "postgres": CHANGES,
 }
 _MESSAGES: Final = (KAFKA, *_SHORT_NAMES.values())
-_ADDRESSES: Final = {"url": (TABLE, OUTBOX), "spool": (MQTT, RSS)}
+_ADDRESSES: Final = {"url": (TABLE, OUTBOX, CHANGES), "spool": (MQTT, RSS)}
 """Options that are addresses of databases, relative to the config."""
 _SQL: Final = ("schema", "select", "columns", "keep")
 _SCHEMA_BYTES: Final = 1_000_000
@@ -63,7 +65,9 @@ def read_source(
     """
     if not isinstance(form, Mapping):
         read_table(form, "[source]")
-    kind = str(form.get("format"))
+    kind = form.get("format")
+    if not isinstance(kind, str | None):
+        raise InvalidForm(f"[source] format must be a string, not {shown_safely(kind)}")
     if kind in _SHORT_NAMES or (kind in _MESSAGES and not any(name in form for name in _SQL)):
         return _read_message_source(form, base)
     spark = any(name in form for name in _SPARK) or form.get("format", "jsonl") not in FILES

@@ -52,7 +52,10 @@ def _flatten(label: str, form: Mapping[str, Any], prefix: str) -> Iterator[tuple
         elif isinstance(value, bool):
             yield key, str(value).lower()
         elif isinstance(value, str | int | float):
-            yield key, str(value)
+            text = str(value)
+            if "\0" in text or not validate.encodable(text):
+                raise InvalidForm(f"{label} {key} contains a character that no text has")
+            yield key, text
         else:
             text = HIDDEN if is_secret(key) else shown_safely(value)
             raise InvalidForm(f"{label} {key} must be a string, a number or a boolean, not {text}")

@@ -16,7 +16,8 @@ from tidings.model.values import parse_time_us
 Row = Mapping[str, Any]
 
 _ID_NAME: Final = re.compile(
-    r"(^|.*[_\W])(?i:id|uuid|guid|key|sku|isbn|ean|asin|code|slug|url|rownames|row|number|no)$"
+    r"(^|.*[_\W])(?i:id|uuid|guid|key|sku|isbn|ean|asin|code|slug|url|rownames|row|number|no"
+    r"|nr|nummer|ref|reference)$"
     r"|^.*[a-z](Id|ID)$|^column_1$"
 )
 _TIME_NAMES: Final = (
@@ -82,6 +83,8 @@ class SampleColumn:
     @property
     def kind(self) -> str:
         """The type of the values, as a user would call it."""
+        if not self.values:
+            return "empty"
         names = ((bool,), "boolean"), ((int, float, Decimal), "number"), ((datetime,), "time")
         for kinds, name in names:
             if self.holds(*kinds):
@@ -91,11 +94,13 @@ class SampleColumn:
 
 def columns_of(rows: Sequence[Row]) -> list[SampleColumn]:
     """Return the columns of a sample, in the order in which they first occur."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [
-        SampleColumn(name, [row[name] for row in rows if row.get(name) is not None], len(rows))
-        for name in names
-    ]
+    cells = dict[str, list[Any]]()
+    for row in rows:  # once: each row may have names of its own
+        for name, value in row.items():
+            column = cells.setdefault(name, [])
+            if value is not None:
+                column.append(value)
+    return [SampleColumn(name, values, len(rows)) for name, values in cells.items()]
 
 
 def find_id(columns: Iterable[SampleColumn]) -> str | None:
@@ -158,8 +163,7 @@ def _time_type(column: SampleColumn, *, named: bool) -> str | None:
     fitting: Sequence[str] = ("", *FORMATS)
     for tried in (1, _TRIED, column.rows):
         fitting = [kind for kind in fitting if _fits(kind, column.values[:tried])]
-    # Of two readings of 01/02/2013, the one in which the rows are more in order.
-    return min(fitting, key=lambda kind: _descents(_times(column, kind)), default=None)
+    return min(fitting, key=lambda kind: _disorder(_times(column, kind)), default=None)
 
 
 def _ticks(column: SampleColumn) -> str | None:
@@ -192,8 +196,19 @@ def _times(column: SampleColumn, kind: str) -> list[int]:
     return [parse_time_us(read(value) if kind else value) for value in column.values]
 
 
-def _descents(times: Sequence[int]) -> int:
-    return sum(before > after for before, after in pairwise(times))
+def _disorder(times: Sequence[int]) -> tuple[int, int]:
+    """Return how many times go back, and the span of all: of two readings, the smaller is meant.
+
+    So 31/10, 01/11, 02/11 are consecutive days of one autumn, and not of three months.
+    """
+    return sum(before > after for before, after in pairwise(times)), max(times) - min(times)
+
+
+def other_reading(column: SampleColumn, kind: str) -> str | None:
+    """Return another form of all the times of a column, which has day and month exchanged."""
+    swapped = kind.translate(str.maketrans("dm", "md"))
+    is_date = swapped != kind and column.holds(str) and swapped in FORMATS
+    return swapped if is_date and _fits(swapped, column.values) else None
 
 
 def find_amounts(columns: Iterable[SampleColumn]) -> dict[str, str]:

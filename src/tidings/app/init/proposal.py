@@ -4,11 +4,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow as pa
 
 from tidings.app.init.columns import (
     SampleColumn,
@@ -19,8 +21,8 @@ from tidings.app.init.columns import (
     find_time,
 )
 from tidings.engine.engine import Engine
-from tidings.errors import InvalidForm
-from tidings.formats.arrow_by_row import EVENT_COLUMNS
+from tidings.errors import InvalidForm, shown
+from tidings.formats.arrow_by_row import EVENT_COLUMNS, attribute_places
 from tidings.formats.columnar_files import open_arrow, open_parquet
 from tidings.formats.csv_file import zero_padded
 from tidings.formats.event_source import Source, find_source, read_file
@@ -38,11 +40,15 @@ SAMPLE: Final = 20_000
 _TRIED: Final = 3_000
 _SUBSCRIBER: Final = "me"
 _PREFRANKS: Final = (0.9, 0.7, 0.5)
-_PERIODS: Final = ("1d", "1h", "1m", "1s")
+_PERIODS: Final = ("1d", "6h", "1h", "10m", "1m", "1s")
+_QUIET_PERIOD: Final = "1w"
+"""The period of a digest of which a day has less than two matches for each place."""
 _FEWEST_PERIODS: Final = 4
 _K: Final = 5
 _DULL: Final = re.compile(r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|number)$")
 """Names of numbers that rarely tell what an event is about."""
+_TITLE: Final = re.compile(r"(?i).*(title|headline|subject|name|package|product|url|link|homepage)")
+_MOST_CONTENT: Final = 5
 _FORM: Final = {"id", "published_at"}
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -66,12 +72,15 @@ class Proposal:
     unreadable: Sequence[BadRecord]
     policy: Mapping[str, Any]
     subscriptions: Sequence[ProposedSubscription]
+    content: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Columns that no attribute can hold, such as durations, with their types."""
 
     @property
     def stem(self) -> str:
         """The name of the file without its suffixes, for the files that are written."""
         name = self.source.files()[0].name
-        return re.sub(r"(?i)(\.(csv|jsonl|ndjson|json|parquet|arrow|feather|gz))+$", "", name)
+        return re.sub(r"(?i)(\.(csv|tsv|jsonl|ndjson|json|parquet|arrow|feather|gz))+$", "", name)
 
     def config(self, source_path: str) -> str:
         """Return the config as TOML."""
@@ -80,9 +89,11 @@ class Proposal:
             "engine": "local",
             "source.path": source_path,
             "source.columns": dict(layout.columns),
+            "source.keep": list(layout.keep or ()),
             "source.types": dict(layout.types),
             "source.lists": dict(layout.lists),
             "source.generate": list(layout.generate),
+            "source.content": list(self.content),
             "subscriptions.path": f"{self.stem}-subscriptions.jsonl",
             "policies.default": dict(self.policy),
             "sink": {"path": f"{self.stem}-deliveries", "format": "jsonl"},
@@ -95,6 +106,7 @@ class Proposal:
             "events": self.events,
             "unreadable": len(self.unreadable),
             "columns": {column.name: column.kind for column in self.columns},
+            "left_out": dict(self.left_out),
             "policy": dict(self.policy),
             "subscriptions": [
                 {**each.subscription.to_dict(), "matches": each.matches}
@@ -139,7 +151,7 @@ def propose(path: Path) -> Proposal:
     if not source.files():
         raise InvalidForm(f"{path}: there is no file to look at")
     file = source.files()[0]
-    layout, columns = _layout(file, source.suffix)
+    layout, columns, left_out = _layout(file, source.suffix)
     records = list(islice(read_file(file, source.suffix, layout=layout), SAMPLE))
     events = [record for record in records if isinstance(record, Event)]
     unreadable = [record for record in records if isinstance(record, BadRecord)]
@@ -150,27 +162,37 @@ def propose(path: Path) -> Proposal:
     subscriptions = list(islice(_subscriptions(events), len(_PREFRANKS)))
     if not subscriptions:
         raise InvalidForm(f"{path}: there is nothing to subscribe to besides an id and a time")
-    policy = _policy(events, [each.subscription for each in subscriptions])
-    return Proposal(source, layout, columns, len(events), unreadable, policy, subscriptions)
+    examples = [each.subscription for each in subscriptions]
+    policy = _policy(events, examples)
+    content = [] if _are_forms(columns) else _content(events, examples)
+    return Proposal(
+        source, layout, columns, len(events), unreadable, policy, subscriptions, content, left_out
+    )
 
 
-def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
-    """Return the layout for the first rows of a file, and their columns."""
+def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn], dict[str, str]]:
+    """Return the layout for the first rows of a file, their columns, and those left out."""
     records = list(islice(read_rows(file, suffix), SAMPLE))
     rows = [row for row in records if isinstance(row, dict)]
     if not rows:
-        bad = next((row.reason for row in records if isinstance(row, BadRecord)), "it has none")
-        raise InvalidForm(f"{file}: there are no rows to look at: {bad}")
+        bad = [row.reason for row in records if isinstance(row, BadRecord)]
+        reason = f"no row can be read: {bad[0]}" if bad else "the file has no rows"
+        raise InvalidForm(f"{file}: {reason}")
     columns = columns_of(rows)
     names = {column.name for column in columns}
-    if names >= _FORM and any(name.startswith("attributes.") for name in names):
-        return Layout(), columns  # the JSON form of events
+    if odd := [name for name in names if "\0" in name]:
+        raise InvalidForm(f"{file}: the name of the column {shown(odd[0])} contains NUL; rename it")
+    schema = _schema(file, suffix)
+    left_out = _left_out(schema)
+    if _are_forms(columns):
+        return Layout(), columns, left_out
     columns = [column for column in columns if not column.name.startswith("__index_level_")]
-    own = _own_names(file, suffix)
-    candidates = [column for column in columns if own is None or column.name in own]
+    # Without the keys into which maps unfold.
+    candidates = [each for each in columns if not schema.names or each.name in schema.names]
     id_column, time = find_id(candidates), find_time(candidates)
     named = {"id": id_column, "published_at": time.name if time else None}
-    types = dict.fromkeys(zero_padded(file) if ".csv" in suffix else (), "string")
+    is_text = suffix.startswith((".csv", ".tsv"))
+    types = dict.fromkeys(zero_padded(file) if is_text else (), "string")
     if time is not None and time.type:
         types[time.name] = time.type
     renamed = {column: name for name, column in named.items() if column}
@@ -181,20 +203,37 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
     taken = {f"{name}_": name for name in EVENT_COLUMNS if name in names}
     taken = {new: name for new, name in taken.items() if name not in renamed}
     columns_by_name = {name: column for name, column in named.items() if column and column != name}
+    unused = {*left_out, *renamed}
     layout = Layout(
         columns=columns_by_name | taken,
+        keep=tuple(name for name in schema.names if name not in unused) if left_out else None,
         types={renamed.get(name, name): kind for name, kind in types.items() if name != id_column},
         lists=lists,
         generate=tuple(name for name, column in named.items() if not column),
     )
-    return layout, columns
+    if layout.is_plain and suffix.startswith((".json", ".ndjson")):
+        layout = replace(layout, columns={name: name for name in named})  # else JSON means forms
+    return layout, columns, left_out
 
 
-def _own_names(file: Path, suffix: str) -> set[str] | None:
-    """Return the columns of a columnar file, without the keys into which its maps unfold."""
+def _are_forms(columns: Iterable[SampleColumn]) -> bool:
+    """Return whether these are the fields of events in their JSON form."""
+    names = {column.name for column in columns}
+    return names >= _FORM and any(name.startswith("attributes.") for name in names)
+
+
+def _schema(file: Path, suffix: str) -> pa.Schema:
+    """Return the schema of a columnar file; that of another one is empty."""
     if suffix == ".parquet":
-        return {*open_parquet(file, TRUSTED).schema.names}
-    return {*open_arrow(file).schema.names} if suffix in (".arrow", ".feather") else None
+        return open_parquet(file, TRUSTED).schema
+    return open_arrow(file).schema if suffix in (".arrow", ".feather") else pa.schema([])
+
+
+def _left_out(schema: pa.Schema) -> dict[str, str]:
+    """Return the columns that no attribute can hold, with their types."""
+    held = attribute_places(schema)
+    others = [column for at, column in enumerate(schema) if at not in held]
+    return {each.name: str(each.type) for each in others if each.name not in EVENT_COLUMNS}
 
 
 def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
@@ -211,6 +250,14 @@ def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
             form = subscription.to_dict() | {"prefrank": next(ranks)}
             total = sum(map(subscription.matches, events))
             yield ProposedSubscription(Subscription(**form), total)
+
+
+def _content(events: Sequence[Event], subscriptions: Iterable[Subscription]) -> list[str]:
+    """Return attributes to show in deliveries: two titles, and those of the conditions."""
+    names = dict.fromkeys(name for event in events[:_TRIED] for name in event.attributes)
+    titles = [name for name in names if _TITLE.match(name)][:2]
+    asked = [part.attribute for one in subscriptions for conj in one.conjunctions for part in conj]
+    return list(dict.fromkeys([*titles, *asked]))[:_MOST_CONTENT]
 
 
 def _conditions(events: Sequence[Event]) -> Iterator[str]:
@@ -255,16 +302,23 @@ def _bounds(column: SampleColumn) -> Iterator[str]:
 def _policy(events: Sequence[Event], subscriptions: Sequence[Subscription]) -> dict[str, Any]:
     """Return a policy under which something is delivered: the k best of a period, if some end."""
     diversify = {"name": "divrank", "sigma": 0.5}
-    for window in _windows(events):
+    for window in _windows(events, subscriptions):
         form = {"k": _K, "window": window, "diversify": diversify}
         if _delivers(events, subscriptions, form):
             return form
     return {"k": _K, "window": {"name": "continuous"}}
 
 
-def _windows(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+def _windows(
+    events: Sequence[Event], subscriptions: Sequence[Subscription]
+) -> Iterator[dict[str, Any]]:
+    """Yield windows, the best first: the longest period of which there are a few."""
     span_us = events[-1].published_us - events[0].published_us
-    for period in _PERIODS:
+    tried = events[:: max(1, len(events) // _TRIED)]
+    matches = sum(any(each.matches(event) for each in subscriptions) for event in tried)
+    daily = matches * len(events) / len(tried) / max(1, span_us / parse_duration_us("1d"))
+    quiet = (_QUIET_PERIOD,) if daily < 2 * _K else ()
+    for period in (*quiet, *_PERIODS):
         if span_us >= _FEWEST_PERIODS * parse_duration_us(period):
             yield {"name": "periodic", "length": period}
     for length in (100, 10):

@@ -114,8 +114,11 @@ class LiveReporter:
         self._message = ""
 
     def message(self, text: str, level: str = "info") -> None:
-        """Show a message until the next batch."""
-        self._message = text
+        """Show a message until the next batch; a warning stays above the view."""
+        if level == "warning":
+            self.display.console.print(Text(text, "yellow"), soft_wrap=True)
+        else:
+            self._message = text
 
     def _draw(self) -> RenderableType:
         return self._view(self._message)

@@ -60,7 +60,7 @@ def print_review(console: Console, review: Review) -> None:
     table = make_table("File", "Holds", "Records>", "Problems>")
     for file in review.checked:
         has_records = file.kind in ("events", "subscriptions", "subscribers")
-        number = str(file.records) if has_records else ""
+        number = f"{file.records:,}" if has_records else ""
         style = "red" if problems[file.path] else "green"
         table.add_row(str(file.path), file.kind, number, Text(str(problems[file.path]), style))
     console.print(table)

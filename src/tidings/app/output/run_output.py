@@ -100,11 +100,11 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         line = f"{plural(summary.dead, 'dead letter')} with the reasons: {place}"
         console.print(Text(line, "red"), soft_wrap=True)
     for report in summary.channels:
-        _print_channel(console, report)
+        print_channel(console, report)
     console.print(Text(f"Written to {sink.label}{_reading_hint(summary)}"), soft_wrap=True)
 
 
-def _print_channel(console: Console, report: ChannelReport) -> None:
+def print_channel(console: Console, report: ChannelReport) -> None:
     """Print what a channel has sent, and why not everything."""
     parts = [f"{report.sent:,} sent"]
     parts += [f"{report.waiting:,} waiting"] if report.waiting else []

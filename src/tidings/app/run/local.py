@@ -49,7 +49,8 @@ def run_local(
         plan.folder.write_refused(plan.refused)
         engine.dead_letters.clear()  # the same records, already written to refused.jsonl
     with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
-        batches = _batches(plan, engine, FirstLook(notify), stop_requested)
+        look = FirstLook(notify, endless=plan.config.endless)
+        batches = _batches(plan, engine, look, stop_requested)
         while not stop_requested.is_set() and (batch := next(batches, None)) is not None:
             write(batch.number, batch.output)
             batch.finish()

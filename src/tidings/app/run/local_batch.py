@@ -1,11 +1,11 @@
 """Batches of a local run: the records that an engine publishes, and what comes of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tidings.app.run.summary import FirstLook
-from tidings.engine.engine import Engine
+from tidings.engine.engine import RECORDS, Engine
 from tidings.formats.json_forms import loads_event
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
@@ -46,7 +46,11 @@ class Published:
         engine, order = self.engine, self.order
         batch = order.take(record for record in records if isinstance(record, Event))
         released = batch.released + (order.end() if last else [])
-        deliveries = engine.publish_many(self._counted(released))
+        deliveries = list[Delivery]()
+        for start in range(0, len(released), RECORDS):
+            deliveries += engine.publish_many(released[start : start + RECORDS])
+            self.count += len(released[start : start + RECORDS])
+            self.first_look(self.count, engine.diagnose)
         if order.watermark_us is not None:
             deliveries += engine.advance(moment(order.watermark_us))
         unreadable = [record for record in records if isinstance(record, BadRecord)]
@@ -63,12 +67,6 @@ class Published:
         self.engine.restore(state["engine"])
         order = state["order"]
         self.order.restore(map(loads_event, order["waiting"]), order["watermark_us"])
-
-    def _counted(self, events: Iterable[Event]) -> Iterator[Event]:
-        for event in events:
-            self.first_look(self.count, self.engine.diagnose)
-            self.count += 1
-            yield event
 
 
 def _with_json_record(letter: DeadLetter) -> DeadLetter:

@@ -1,10 +1,11 @@
 """Local runs over messages: positions and state are kept with the output, so restarts are exact."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event as Flag
-from typing import Any
+from typing import Any, Final
 
 from tidings.app.run.local_batch import LocalBatch, Published
 from tidings.app.run.local_progress import BatchPlan, LocalProgress
@@ -12,11 +13,14 @@ from tidings.app.run.plan import RunPlan
 from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
 from tidings.formats.messages import MessageSource
-from tidings.model.values import parse_duration_us
-from tidings.sources.protocol import LATEST, MessageReader
+from tidings.model.values import SECOND_US, parse_duration_us
+from tidings.sources.protocol import LATEST, MessageReader, WatchedReader
 from tidings.sources.registry import open_reader
+from tidings.store import ChangeWatch
 
 Form = Mapping[str, Any]
+_LOOK_EVERY_S: Final = 0.5
+"""How soon a run that waits for messages sees that it is to stop."""
 
 
 @dataclass
@@ -30,15 +34,24 @@ class MessageRun:
     def batches(self, stop: Flag) -> Iterator[LocalBatch]:
         """Publish new messages: those that there are, or until `stop` if the run is endless."""
         reader = open_reader(self.source.format, self.source.options, streaming=True)
+        watch = None
         try:
+            if self.plan.config.endless and isinstance(reader, WatchedReader):
+                watch = reader.watch()
             progress = LocalProgress(self.plan.folder)
-            for planned in self._plans(reader, progress, stop):
+            for planned in self._plans(reader, progress, watch, stop):
                 yield self._publish(reader, progress, planned)
         finally:
+            if watch is not None:
+                watch.close()
             reader.close()
 
     def _plans(
-        self, reader: MessageReader, progress: LocalProgress, stop: Flag
+        self,
+        reader: MessageReader,
+        progress: LocalProgress,
+        watch: ChangeWatch | None,
+        stop: Flag,
     ) -> Iterator[BatchPlan]:
         """Yield the batch that was interrupted, if there is one, and then new ones."""
         config, state = self.plan.config, progress.state()
@@ -56,7 +69,7 @@ class MessageRun:
                 if end == start and not config.endless:
                     return
                 if end == start:
-                    stop.wait(parse_duration_us(config.trigger) / 1e6)
+                    rest(stop, watch, parse_duration_us(config.trigger) / SECOND_US)
                     continue
                 planned = BatchPlan(number, start, end)
                 progress.begin(planned)
@@ -82,6 +95,17 @@ class MessageRun:
             reader.committed(planned.end)
 
         return LocalBatch(planned.number, len(records), output, finish)
+
+
+def rest(stop: Flag, watch: ChangeWatch | None, seconds: float) -> None:
+    """Wait for a time, for the flag, or for a watch that has seen something new."""
+    if watch is None:
+        stop.wait(seconds)
+        return
+    deadline = time.monotonic() + seconds
+    while not stop.is_set() and (left_s := deadline - time.monotonic()) > 0:
+        if watch.wait(min(left_s, _LOOK_EVERY_S)):
+            return
 
 
 def change_subscriptions(engine: Engine, before: Form, plan: RunPlan) -> None:

@@ -64,7 +64,7 @@ def run_spark(
     types.
     """
     with match_inputs(plan) as inputs:
-        events, first_look = 0, FirstLook(notify)
+        events, first_look = 0, FirstLook(notify, endless=plan.config.endless)
         for batch in _run(plan, inputs, stop or StopActions()):
             events += batch.events
             if batch.diagnose is not None:
@@ -116,7 +116,7 @@ def match_inputs(plan: RunPlan) -> Iterator[MatchInputs]:
     if not isinstance(address, Address):
         yield plan.subscriptions, plan.subscribers
         return
-    with open_store(address.url) as store:
+    with open_store(address) as store:
         path = plan.folder.path / INDEX
         defaults = Defaults(config.policies, config.policy(DEFAULT), config.limits)
         with Publisher(path, store.history, defaults=defaults) as publisher:
@@ -250,7 +250,7 @@ def open_sink(plan: RunPlan, on_written: OnWritten) -> Write:
     """Return the function that writes a batch to the sink and then calls `on_written`."""
     sink, folder = plan.config.sink, plan.folder
     if sink.format == STORE and sink.store is not None:
-        return store_sink(sink.store.url, folder.query, on_written)
+        return store_sink(sink.store, folder.query, on_written)
     if plan.config.sends:
         on_written = _with_outbox(plan, on_written)
     if sink.format == "jsonl":

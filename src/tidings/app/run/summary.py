@@ -11,6 +11,8 @@ from tidings.model.diagnosis import Diagnosis
 
 FIRST_LOOK: Final = 2_000
 """Events after which a run reports wrong attributes and types, without waiting for its end."""
+EARLY_LOOK: Final = 100
+"""The same for a run without an end, whose first thousands may take days."""
 Notify = Callable[[Diagnosis], None]
 
 
@@ -48,17 +50,24 @@ class BatchSummary:
 
 
 class FirstLook:
-    """Reports wrong attributes and types once, after the first events of a run."""
+    """Reports wrong attributes and types once, after the first events of a run.
 
-    def __init__(self, notify: Notify | None) -> None:
+    A run without an end is looked at earlier, and again if there was nothing to report.
+    """
+
+    def __init__(self, notify: Notify | None, *, endless: bool = False) -> None:
         self._notify = notify
+        self._looks = [EARLY_LOOK, FIRST_LOOK] if endless else [FIRST_LOOK]
 
     def __call__(self, events: int, diagnose: Callable[[], Diagnosis]) -> None:
         """Look at what subscriptions ask for, given the number of events so far."""
-        if self._notify is not None and events >= FIRST_LOOK:
-            found = diagnose().only("attribute", "type")
-            if found.findings:
-                self._notify(found)
+        if self._notify is None or events < self._looks[0]:
+            return
+        found = diagnose().only("attribute", "type")
+        self._looks = [look for look in self._looks if look > events]
+        if found.findings:
+            self._notify(found)
+        if found.findings or not self._looks:
             self._notify = None
 
 
@@ -101,7 +110,7 @@ class RunSummary:
         """Record the duration of the run, and the diagnosis of its subscriptions."""
         self.seconds = seconds
         if self.last is not None and self.last.diagnose is not None:
-            self.diagnosis = self.last.diagnose()
+            self.diagnosis = self.last.diagnose().with_renamed(self.plan.config.renamed)
 
     @property
     def quality(self) -> Mapping[str, Any]:

@@ -9,8 +9,10 @@ the text that it refuses.
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -36,6 +38,8 @@ from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.validate import is_a, plain_text
 from tidings.model.values import SECOND_US, format_time, key_us
 
+_ROOM: Final = 400
+"""Frames that are enough for the largest comparison, however it is damaged."""
 POSSIBLE: Final = (
     "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
     "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%', and ilike; is null; "
@@ -145,13 +149,21 @@ def parse(text: object, limits: Limits = TRUSTED) -> Condition:
 
 def parse_any(text: str, limits: Limits = TRUSTED) -> Condition:
     """Parse any condition by its tokens, at about 20 us per comparison."""
+    # The result must not depend on the caller's stack. If that is nearly full, parse in a thread,
+    # which starts with an empty one: sqlglot may take the error of a full one for wrong syntax.
+    if not _is_deep():
+        with suppress(RecursionError):
+            return _parse(text, limits)
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(_parse, text, limits).result()
+
+
+def _is_deep() -> bool:
     try:
-        return _parse(text, limits)
-    except RecursionError:
-        # The caller's stack is nearly full. The result must not depend on that, so parse in a
-        # thread, which starts with an empty stack.
-        with ThreadPoolExecutor(1) as fresh:
-            return fresh.submit(_parse, text, limits).result()
+        sys._getframe(max(1, sys.getrecursionlimit() - _ROOM))  # noqa: SLF001
+    except ValueError:
+        return False
+    return True
 
 
 def _parse(text: str, limits: Limits) -> Condition:
