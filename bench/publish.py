@@ -72,6 +72,8 @@ def measured(size: int, count: int) -> Row:
         delivered, seconds = timed(partial(way, engine, second), OWN)
         row[f"{name}_per_s"] = half / seconds
         tables[name] = delivered if name == "table" else deliveries_to_table(delivered)
+    row["many_ratio"] = row["many_per_s"] / row["single_per_s"]
+    row["table_ratio"] = row["table_per_s"] / row["kernel_per_s"]
     row["deliveries"] = tables["many"].num_rows / half
     row["right"] = tables["single"].equals(tables["many"]) and tables["many"] == tables["table"]
     print(row, file=sys.stderr, flush=True)

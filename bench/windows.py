@@ -26,6 +26,7 @@ import pages
 from pages import machine, opening, publish, table
 from timing import WALL, Clock, timed
 
+from tidings.compiled.array_types import Float64s
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import HELD
@@ -36,6 +37,7 @@ from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 K, FILL, ROUNDS, PLAIN, BUCKET = 10, 130, 20, 200, 1000
+RANKS: int | None = None
 FADING = {"name": "exponential", "rate": 1e-3}
 POLICIES: dict[str, dict[str, Any]] = {
     "sliding(100)": {"window": {"name": "sliding", "length": 100}},
@@ -207,7 +209,7 @@ class TableStream:
         matches = Matches(
             np.array([0, self.size]),
             self.chance.permutation(self.size).astype(np.int32),
-            self.chance.random(self.size),
+            ranks(self.chance, self.size),
             np.arange(self.size + 1),
             np.full(self.size, self.subscription, np.int32),
         )
@@ -219,6 +221,12 @@ class TableStream:
         self.feeds.take_verdicts()  # as an engine does, or those of rules would pile up
         self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)
         return seconds
+
+
+def ranks(chance: np.random.Generator, size: int) -> Float64s:
+    """Return random ranks, all different unless RANKS says how many are."""
+    drawn = chance.random(size)
+    return drawn if RANKS is None else np.ceil(drawn * RANKS) / RANKS
 
 
 class PlainStream:

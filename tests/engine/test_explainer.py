@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.engine.test_subscriber_replay import ANY_POLICY, EVENTS, SCORERS, SUBSCRIPTIONS, stream
 
 from tidings import Engine, Policy, Subscriber
-from tidings.engine.explainer import LATE, Explainer
+from tidings.engine.explain import LATE
+from tidings.engine.explainer import Explainer
 from tidings.engine.subscriber_replay import InterestReplay, record
 from tidings.model.limits import TRUSTED
 from tidings.model.values import moment

@@ -29,6 +29,18 @@ PARTS: list[dict[str, Any]] = [
     {"k": 2, "scorer": "relaxed", "window": Sliding(4), "diversify": "divrank"},
     {"k": 2, "scorer": "graph"},
     {"k": 1, "scorer": {"name": "relaxed", "aggregate": "max"}},
+    {"k": 2, "window": Sliding(6), "rules": [{"name": "quota", "n": 2, "per": "10s"}]},
+    {"k": 1, "window": {"name": "jumping", "length": 4, "step": 2}, "diversify": "maxmin"},
+    {
+        "k": 2,
+        "window": {"name": "history", "length": 5},
+        "diversify": "divrank",
+        "rules": [
+            {"name": "different", "min": 0.4, "within": "9s"},
+            {"name": "quiet", "start": "00:00:10", "end": "00:00:40"},
+        ],
+    },
+    {"k": 2, "window": Sliding(5), "diversify": {"name": "maxdivrel-lsh", "tables": 4, "rows": 2}},
 ]
 STEP = 52  # turns between two looks
 WARM = 4 * STEP  # by then, indexes have been rebuilt
@@ -108,7 +120,7 @@ def turn(engine: Engine, n: int) -> None:
         engine.replace(Subscription(f"{name}a", name, f"year <= {n % 20}"))
         engine.replace(Subscriber(name, policy))
     first = {"genre": name, "year": n % 20, name: 1}
-    engine.publish(Event(f"e{n:07}", first, published_at=now))
+    engine.publish(Event(f"e{n:07}", first, published_at=now, content={"text": name}))
     engine.publish(Event(f"f{n:07}", {"title": f"t{n % 13} {n:07}"}, published_at=now))
     engine.publish(Event(f"late{n:07}", {}, published_at=0))
     if n % 12 == 0:

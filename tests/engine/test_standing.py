@@ -120,6 +120,34 @@ def test_kernels_choose_the_same_of_many(monkeypatch: pytest.MonkeyPatch) -> Non
     assert lost
 
 
+LONG = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2), st.integers(0, 3)), max_size=30)
+CHOICES = st.sampled_from(["none", DivRank(sigma=0.5), MaxMin(sigma=0.3)])
+WITH_SHORTCUT = st.one_of(
+    st.builds(
+        Sliding, st.sampled_from([3, 5, "4s"]), st.just("matching"), st.sampled_from(["leave"])
+    ),
+    st.builds(Sliding, st.just(4), st.just("published"), st.just("leave")),
+    st.builds(History, st.sampled_from([4, "5s"]), strict=st.booleans()),
+)
+
+
+@given(LONG, WITH_SHORTCUT, CHOICES, st.integers(1, 3))
+def test_compiled_windows_lead_to_the_same_explanation(
+    stream: list[tuple[int, int, int]], window: Any, diversify: Any, k: int
+) -> None:
+    engine = engine_of(Policy(k=k, window=window, diversify=diversify), "table")
+    at = 0
+    for number, (rank, gap, genre) in enumerate(stream):
+        at += gap
+        # Those of rank 9 match nothing, and count as published.
+        engine.publish(event(f"e{number}", rank if rank < 9 else 99, at, g=genre))
+    with pytest.MonkeyPatch.context() as patch:
+        names = [f"e{number}" for number in range(len(stream))]
+        by_definition = [engine.explain("ann", name) for name in names]
+        patch.setattr(module, "_MANY", 0)
+        assert [engine.explain("ann", name) for name in names] == by_definition
+
+
 def test_the_first_and_the_last_of_sliding_windows_are_told() -> None:
     engine = engine_of(Policy(k=1, window=Sliding(3)))
     engine.publish_many([event("a", 9, 1), event("b", 5, 2)])

@@ -9,7 +9,7 @@ import time
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from threading import RLock
@@ -573,7 +573,8 @@ def _iterable(records: Any) -> Iterable[Any]:
     """Return an iterable of records; refuse a single record, whose parts would be iterated."""
     is_a = validate.is_a
     if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
-        return records  # type: ignore[no-any-return]
+        with suppress(TypeError):  # an array without dimensions
+            return iter(records)  # type: ignore[no-any-return]
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
 
 

@@ -33,9 +33,11 @@ Outcome = Literal[
     "expired",
     "held",
     "dropped",
+    "late",
     "unknown",
 ]
 """What became of an event for a subscriber, in a word."""
+LATE: Final = "it arrived too late, and was not offered to subscribers"
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Explanation:
             return "held"
         standing = self.standing
         if standing is None or standing.state == "chosen":
-            return "unknown"
+            return "late" if self.note == LATE else "unknown"
         if standing.state != "passed":
             return standing.state
         return "similar" if standing.choices[-1].decided_by == "similarity" else "outranked"

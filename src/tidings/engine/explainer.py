@@ -6,7 +6,7 @@ They are those of an engine that published the same events to that one subscribe
 from collections import defaultdict
 from dataclasses import replace
 
-from tidings.engine.explain import Explanation, complete, explain
+from tidings.engine.explain import LATE, Explanation, complete, explain
 from tidings.engine.standing import Offered, Recollection
 from tidings.engine.standing import replay as replay_window
 from tidings.engine.subscriber_replay import InterestReplay
@@ -15,8 +15,6 @@ from tidings.model.records import Delivery, Event, Match
 from tidings.policy import PAUSED, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.rules import Verdict
-
-LATE = "it arrived too late, and was not offered to subscribers"
 
 
 class Explainer:
@@ -33,6 +31,8 @@ class Explainer:
         self.due: dict[str, Delivery] = {}
         self.set_aside: str | None = None
         self._verdicts = defaultdict[str, list[Verdict]](list)
+        steps = self.recording.steps
+        self._known = {step.event.id for step in steps if step.event}
         try:
             offers = replay.offers(subscriber.policy.scorer)
             self.matches = {match.event.id: match for match, _ in offers}
@@ -43,12 +43,16 @@ class Explainer:
         self.due = {delivery.event: delivery for delivery in result.deliveries}
         for verdict in result.verdicts:
             self._verdicts[verdict.event].append(verdict)
-        steps = self.recording.steps
-        self._known = {step.event.id for step in steps if step.event}
         self.offers = [
             Offered(self.matches.get(step.event.id) if step.event else None, step.now)
             for step in steps
         ]
+
+    def is_match(self, event: Event) -> bool:
+        """Return whether a subscription matches an event, even if that came too late."""
+        if event.id in self._known:
+            return event.id in self.matches
+        return explain(self._matcher, self.subscriber.id, event, None).rank is not None
 
     def explain(self, event: Event) -> Explanation:
         """Explain why the subscriber did or did not get an event of the recording."""

@@ -359,18 +359,15 @@ class CompiledSetDiversity:
         self._rows: dict[str, int] = {}
         self._free_rows: list[int] = []
         self._pending_rows: list[int] = []
-        self._pending_slots: list[int] = []
+        self._pending_events: list[Event] = []  # hashed together, when they are measured
         self._rings = DeliveryRings(np.zeros((0, span - 1), np.int32), np.zeros(0, np.int64))
         self._references = np.zeros(0, np.int64)
         self._sums = np.zeros((0, 2))
         self._forgotten = np.zeros(2)
 
     def add(self, subscriber: str, event: Event) -> None:
-        slot = self._slots.get(event.id)
-        if slot is None:
-            [slot] = self._add_events([event])
         self._pending_rows.append(self._row(subscriber))
-        self._pending_slots.append(slot)
+        self._pending_events.append(event)
         if len(self._pending_rows) >= FLUSH:
             self._flush()
 
@@ -427,8 +424,15 @@ class CompiledSetDiversity:
     def _flush(self) -> None:
         """Measure the pending deliveries."""
         if self._pending_rows:
-            rows, slots = self._pending_rows, self._pending_slots
-            self._pending_rows, self._pending_slots = [], []
+            rows, events = self._pending_rows, self._pending_events
+            self._pending_rows, self._pending_events = [], []
+            new = dict[str, Event]()
+            for event in events:
+                if event.id not in self._slots:
+                    new.setdefault(event.id, event)
+            if new:
+                self._add_events(list(new.values()))
+            slots = [self._slots[event.id] for event in events]
             self._measure(np.array(rows, np.int64), np.array(slots, np.int64))
 
     def _measure(self, rows: Int64s, slots: Int64s) -> None:

@@ -39,7 +39,8 @@ def sealed(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def opened(state: object) -> SnapshotFields:
     """Return the fields of a snapshot; refuse one that is damaged or has another version."""
-    check(isinstance(state, Mapping), NAME, f"it is an object, not {shown(state)}")
+    if not isinstance(state, Mapping):
+        raise damaged(NAME, f"it is an object, not {shown(state)}")
     assert isinstance(state, Mapping)
     version = state.get("version")
     if version != VERSION or isinstance(version, bool):
@@ -78,7 +79,8 @@ def _names(state: Mapping[str, Any], name: str) -> list[str]:
 def _typed(state: Mapping[str, Any], name: str, kind: Any) -> Any:
     if name not in state:
         raise damaged(NAME, f"field {name!r} is missing")
-    check(isinstance(state[name], kind), NAME, f"field {name!r} is {shown(state[name])}")
+    if not isinstance(state[name], kind):
+        raise damaged(NAME, f"field {name!r} is {shown(state[name])}")
     return state[name]
 
 

@@ -244,14 +244,17 @@ class Stages:
             return None
 
     def _end_of_run(self, steps: Sequence[Step], first: int, *, together: bool) -> int:
-        """Return the end of the run that starts with a step; it ends with one that is due."""
+        """Return the end of the run that starts with a step; it ends with one that is due.
+
+        With rules, it ends before that one: what they release comes before what it causes.
+        """
         if not together or len(steps) - first == 1:
             return first + 1
         until = self._handoff.quiet_until(steps[first].now)
         for place in range(first, len(steps)):
             now = steps[place].now
             if now.us >= until.us or now.sequence >= until.sequence:
-                return place + 1
+                return max(place, first + 1) if self._ruled else place + 1
         return len(steps)
 
     def offer(self, run: StepRun) -> Iterator[OfferedPart]:

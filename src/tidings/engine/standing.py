@@ -7,12 +7,13 @@ window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from tidings.diversify import Candidate, Diversifier
 from tidings.diversify.distance import checked_distance
 from tidings.diversify.plain.choose import plain_choice
+from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.single import Feed, PolicyChooser, fast_choice
 from tidings.model.calendar import LONGEST_US
 from tidings.model.records import Match
@@ -20,7 +21,7 @@ from tidings.model.values import format_time, rounded
 from tidings.policy import Policy, Subscriber
 from tidings.rules import Verdict
 from tidings.window import WINDOWS, Moment, Window
-from tidings.window.buffer import describe_window
+from tidings.window.buffer import MatchBuffer, NumberedMatch, describe_window, event_ids
 from tidings.window.length import Length
 
 Cause = Literal["rank", "age", "id", "similarity"]
@@ -30,6 +31,8 @@ Ranking = list[tuple[Match, float]]
 _NAMED: Final = 5
 _FEW: Final = 200
 """Up to this many candidates, kernels are not worth the time that compiling them may take."""
+_MANY: Final = 500
+"""Up to this many matches, all choices of a replay are made by definition."""
 _OVERLAPPING: Final = ("sliding", "jumping")
 
 
@@ -184,17 +187,94 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
     A window whose later contents do not depend on its choices is not asked to choose, except where
     the event stands first and last; so the replay is fast where the window is not.
     """
+    steps = list(offers)
+    matches = [(match, at) for match, at in steps if match is not None]
+    first = next((n for n, (match, _) in enumerate(matches) if match.event.id == event), None)
+    if first is None:
+        return None
     witness = _Witness(policy, event)
-    window, target = policy.window.open(witness), None
-    for match, at in offers:
+    window = policy.window.open(witness)
+    if len(matches) > _MANY and _follows_from_deliveries(policy.window):
+        skipped = _Shortcut(policy, matches).take(window, witness, first)
+        steps = [Offered(*each) for each in matches[skipped:]]
+    for match, at in steps:
         if match is not None:
-            target = match if match.event.id == event else target
             window.offer(match, at)
         window.advance(at)
         if witness.is_settled:
             break  # nothing that comes later can matter
     window.advance(now)
-    return None if target is None else witness.finish(window, target, now)
+    return witness.finish(window, matches[first][0], now)
+
+
+class _Shortcut:
+    """Brings a window to the first and to the last choice of an event without those between.
+
+    These decide what the window holds, but only by what they deliver; and that is found out by a
+    compiled window, which takes the same matches in a fraction of the time.
+    """
+
+    def __init__(self, policy: Policy, matches: Sequence[tuple[Match, Moment]]) -> None:
+        part: Any = policy.window
+        self._part = part
+        self._matches, self._taken = matches, 0
+        self._owner = Subscriber(matches[0][0].subscriber, replace(policy, rules=()))
+        self._feeds = TableFeeds()
+        self._feeds.enrol(self._owner)
+        self._buffer = MatchBuffer(part.length, part.count)
+        self._delivered: set[str] = set()
+
+    def take(self, window: Window, witness: "_Witness", first: int) -> int:
+        """Offer matches to a window, beginning with that of the event; return how many are done."""
+        state = self._state_before(first)
+        if self._feeds.set_aside:
+            return 0  # the replay by definition says what is wrong
+        window.restore(state)
+        last = self._last_with(first)
+        if last == first:
+            return first
+        window.offer(*self._matches[first])
+        state = self._state_before(last)
+        if self._feeds.set_aside or self._matches[first][0].event.id in self._delivered:
+            return first + 1
+        window.restore(state)
+        witness.skip(last - first - 1)
+        return last
+
+    def _state_before(self, stop: int) -> dict[str, Any]:
+        """Return the snapshot of a plain window that has taken the matches before a place."""
+        offers = self._matches[self._taken : stop]
+        self._taken = stop
+        self._delivered.update(each.event for each in self._feeds.offer_many(offers))
+        for match, _ in offers:
+            self._buffer.add(match)
+        if offers:
+            self._buffer.expire(offers[-1][1])
+        if self._part.name == "history":
+            listed = self._feeds.current(self._owner.id, offers[-1][1]) if offers else []
+            history = {each.event for each in listed}
+            self._buffer.retain([each for each in self._buffer.matches if each.event.id in history])
+            return self._buffer.snapshot() | {"held": []}
+        held = event_ids(self._buffer.matches)
+        return self._buffer.snapshot() | {"delivered": sorted(self._delivered & held)}
+
+    def _last_with(self, first: int) -> int:
+        """Return the place of the last match at which the window still holds an earlier one."""
+        axis = self._buffer.axis
+        assert axis is not None
+        if self._part.name == "history":
+            return first  # it compares an event once
+        coordinate = axis.coordinate(NumberedMatch(first + 1, self._matches[first][0]))
+        later = enumerate(self._matches[first + 1 :], start=first + 1)
+        gone = (n for n, (_, now) in later if coordinate < axis.end(now, n + 1) - axis.size)
+        return next(gone, len(self._matches)) - 1
+
+
+def _follows_from_deliveries(part: Any) -> bool:
+    """Return whether what a window holds is known from its matches and what it delivered."""
+    if type(part) not in WINDOWS.values() or getattr(part, "wait", False):
+        return False
+    return bool(part.name == "history" or (part.name == "sliding" and part.delivered == "leave"))
 
 
 def judge_choice(policy: Policy, candidates: Sequence[Match], now_us: int, event: str) -> Choice:
@@ -261,6 +341,10 @@ class _Witness:
         elif self._first is not None:
             self._has_gone = type(self._policy.window) in WINDOWS.values()
         return chosen or []
+
+    def skip(self, choices: int) -> None:
+        """Count choices in which the event stood, and that are not made again."""
+        self._count += choices
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> Ranking:
         """Return all matches, best fresh rank first."""

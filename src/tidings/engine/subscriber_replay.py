@@ -11,8 +11,11 @@ Because nobody else is there, all of its matches are offered in one call.
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Lock
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
@@ -20,11 +23,13 @@ from tidings.engine.quality import Quality, Report
 from tidings.engine.stages import Step
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.match_batch import runs_of
 from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import parse_duration_us
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.rules import Verdict
 from tidings.score import Scorer
 from tidings.window import Moment
@@ -58,16 +63,17 @@ def record(
     Late events are left out, and at the end the clock goes on to a time.
     """
     arrivals = Arrivals[Event](parse_duration_us(lateness))
-    released, numbered, sequence = list[Event](), list[Event](), 0
+    released, steps, sequence = list[Event](), list[Step](), 0
     for event in events:
         with suppress(Late):
             released += arrivals.offer(event.published_us, event, event.sequence)
     if until_us is not None:
         released += arrivals.advance(until_us)
     for event in released:
-        numbered.append(event if event.sequence is not None else event.numbered(sequence + 1))
-        sequence = max(sequence, numbered[-1].sequence or 0)
-    return RecordedSteps.of(numbered, Moment(arrivals.watermark_us or 0, sequence))
+        numbered = event if event.sequence is not None else event.numbered(sequence + 1)
+        sequence = max(sequence, numbered.sequence or 0)
+        steps.append(Step(numbered, Moment(event.published_us, sequence)))
+    return RecordedSteps(steps, Moment(arrivals.watermark_us or 0, sequence))
 
 
 class ReplayedDeliveries(NamedTuple):
@@ -97,6 +103,18 @@ class _EventMatch(NamedTuple):
     matched: tuple[str, ...] = ()
 
 
+class _MatchedEvents(NamedTuple):
+    """The events that match a subscriber, in order, and their matches in columns."""
+
+    events: list[Event]
+    moments: list[Moment]
+    subscriptions: list[str]
+    """Those that matched; the columns number them by their places here."""
+    matches: Matches
+    matched: list[tuple[str, ...]]
+    by_id: dict[str, Event]
+
+
 @dataclass
 class InterestReplay:
     """The recording as one subscriber meets it.
@@ -109,7 +127,7 @@ class InterestReplay:
     subscriber: str
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()
-    _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
+    _matched: dict[Scorer, _MatchedEvents] = field(default_factory=dict, init=False, repr=False)
     _matches: dict[Scorer, dict[int, _EventMatch]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -143,43 +161,63 @@ class InterestReplay:
 
     def _run(self, policy: Policy, distance: Distance, *, paused: bool) -> ReplayResult:
         deliveries, verdicts = self.deliver(policy, paused=paused)
-        offers, quality = self.offers(policy.scorer), Quality(distance)
-        events = {match.event.id: match.event for match, _ in offers}
-        quality.matched(match for match, _ in offers)
-        quality.delivered(deliveries, events.get)
+        matched, quality = self._matching(policy.scorer), Quality(distance)
+        quality.matched_rows(matched.matches.ranks)
+        quality.wanted(matched.subscriptions)
+        quality.delivered(deliveries, matched.by_id.get)
         quality.judged(verdicts)
         return ReplayResult(deliveries, quality.report(), verdicts)
 
     def deliver(self, policy: Policy, *, paused: bool = False) -> ReplayedDeliveries:
         """Return the same as `run` without figures, which take longer; nothing is kept."""
-        feeds = TableFeeds()
+        feeds, matched = TableFeeds(), self._matching(policy.scorer)
         feeds.enrol(Subscriber(self.subscriber, policy, paused=paused))
-        deliveries = feeds.offer_many(self.offers(policy.scorer))
-        deliveries += feeds.advance(self.recording.now)
+        numbers = feeds.tables.matched.hold(matched.subscriptions)
+        matches = matched.matches._replace(matched=numbers[matched.matches.matched])
+        sequences = np.array([now.sequence for now in matched.moments], np.int64)
+        batch = feeds.offer_matches(matches, feeds.slots_of(matched.events), sequences)
+        deliveries = (batch.objects() if len(batch) else []) + feeds.advance(self.recording.now)
         if reason := feeds.set_aside.get(self.subscriber):
             raise InvalidPolicy(reason)
         return ReplayedDeliveries(deliveries, feeds.take_verdicts().get(self.subscriber, []))
 
     def offers(self, scorer: Scorer) -> list[Offer]:
         """Return the matches of the subscriber, each with the moment of its publication."""
-        if scorer not in self._offers:
-            self._offers[scorer] = self._match(scorer)
-        return self._offers[scorer]
+        events, moments, _, matches, matched, _ = self._matching(scorer)
+        rows = zip(events, matches.ranks.tolist(), matched, moments, strict=True)
+        return [(Match(self.subscriber, event, *rank), now) for event, *rank, now in rows]
 
-    def _match(self, scorer: Scorer) -> list[Offer]:
-        events = [step.event for step in self.recording.steps if step.event is not None]
+    def _matching(self, scorer: Scorer) -> _MatchedEvents:
+        if scorer not in self._matched:
+            self._matched[scorer] = self._match(scorer)
+        return self._matched[scorer]
+
+    def _match(self, scorer: Scorer) -> _MatchedEvents:
+        steps = self.recording.steps
         known = self._matches.get(scorer, {})
-        new = [event for event in events if id(event.attributes) not in known]
+        new = [event for event, _ in steps if event and id(event.attributes) not in known]
         known = known | {id(match.attributes): match for match in self._new_matches(scorer, new)}
-        self._matches[scorer] = {id(each.attributes): known[id(each.attributes)] for each in events}
-        offers = list[Offer]()
-        for event, now in self.recording.steps:
-            if event is None:
-                continue
-            _, rank, matched = known[id(event.attributes)]
-            if rank is not None:
-                offers.append((Match(self.subscriber, event, rank, matched), now))
-        return offers
+        kept, wanted = dict[int, _EventMatch](), list[tuple[Event, Moment, _EventMatch]]()
+        for event, now in steps:
+            if event is not None:
+                key = id(event.attributes)
+                kept[key] = match = known[key]
+                if match.rank is not None:
+                    wanted.append((event, now, match))
+        self._matches[scorer] = kept
+        matched = [match.matched for _, _, match in wanted]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(chain(*matched)))}
+        starts, members = runs_of([[numbers[name] for name in names] for names in matched])
+        matches = Matches(
+            np.arange(len(wanted) + 1),
+            np.zeros(len(wanted), np.int32),  # the only subscriber
+            np.array([match.rank for _, _, match in wanted], np.float64),
+            starts,
+            members,
+        )
+        events = [event for event, _, _ in wanted]
+        by_id, moments = {event.id: event for event in events}, [now for _, now, _ in wanted]
+        return _MatchedEvents(events, moments, [*numbers], matches, matched, by_id)
 
     def _new_matches(self, scorer: Scorer, events: Sequence[Event]) -> Iterator[_EventMatch]:
         owner = Subscriber(self.subscriber, Policy(scorer=scorer), self.prefers)

@@ -133,9 +133,10 @@ class Feed:
             old.paused = subscriber.paused
             return
         self._rules = self._opened_rules(subscriber)
-        if old is not None:
-            self._rules = self._rules or RuleChain((), self._chooser)
-            self._rules.adopt(old, now.us)
+        if old is not None or self._rules is not None:
+            none = RuleChain((), self._chooser)
+            self._rules = self._rules or none
+            self._rules.adopt(old or none, now.us)
 
     def pause(self, *, paused: bool) -> None:
         """Pause or resume: what is dropped is not got."""

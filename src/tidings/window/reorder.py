@@ -40,8 +40,11 @@ class Arrivals(Generic[T]):
         """Add an arrival of time `us` and return the items it releases; raise `Late` if too old."""
         if self.watermark_us is not None and us < self.watermark_us:
             raise Late(f"published {(self.watermark_us - us) / 1e6:g} s before the watermark")
-        heappush(self._waiting, (us, number or 0, self._count, item))
         self._count += 1
+        if not self.lateness_us and not self._waiting:
+            self.watermark_us = us
+            return [item]
+        heappush(self._waiting, (us, number or 0, self._count - 1, item))
         return self.advance(us)
 
     def advance(self, us: int) -> list[T]:

@@ -81,7 +81,7 @@ def offers_of(table: TableFeeds, steps: list[Step]) -> OfferedEvents:
         np.cumsum([0, *map(len, matched)]),
         np.array([number for numbers in matched for number in numbers], np.int32),
     )
-    slots = np.array([table.slot(step.event) for step in steps], np.int32)
+    slots = table.slots_of([step.event for step in steps])
     return OfferedEvents(matches, slots, np.array([step.sequence for step in steps], np.int64))
 
 
@@ -132,6 +132,20 @@ def test_old_deliveries_are_not_turned_into_wrong_objects() -> None:
         table.advance(step.now)
     with pytest.raises(TidingsError, match="these deliveries are old"):
         first.objects()
+
+
+def test_events_together_are_stored_and_ordered_as_one_by_one() -> None:
+    times = {"b": 1, "a": 1, "d": 2, "c": 2}
+    events = [Event(name, {}, us, content={"title": name}) for name, us in times.items()]
+    feeds = TableFeeds()
+    table = feeds.tables.events
+    for batch in (events, [*events, events[1]], [Event("e", {}, 3)]):
+        slots = feeds.slots_of(batch).tolist()
+        assert [table.whole_event(slot) for slot in slots] == batch
+        assert slots == [feeds.slot(event) for event in batch]
+    for pair in ("ab", "cd"):
+        first, second = (table.id_order[table.slot_of(name)] for name in pair)
+        assert first < second
 
 
 def test_the_number_of_a_dropped_subscriber_is_refused() -> None:

@@ -26,9 +26,9 @@ from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
-    compact_diverse,
     copy_diverse_sets,
     mark_diverse,
+    move_cells,
     release_diverse_row,
 )
 from tidings.feed.columnar.kernels.diverse_choose import peek
@@ -57,6 +57,7 @@ from tidings.feed.columnar.ranked_cohort import (
     DeliveryBuffer,
     concatenated_ranges,
     lengthened,
+    packed_slabs,
     pool_size,
     run_kernel,
     take_last,
@@ -280,8 +281,10 @@ class DiverseCohort:
         if len(self._scratch.rank) < candidates:
             self._scratch = self._new_scratch(candidates)
         if self.slabs.used[0] + wanted > len(self.slot):
-            order = np.argsort(self.head[:, SLAB], kind="stable")
-            compact_diverse(self.buffer, self._kept_in_slabs(), order)
+            owners = np.flatnonzero(self.head[:, SLAB_CLASS] >= 0)
+            moves = packed_slabs(self.slabs, self.head, owners, (SLAB, SLAB_CLASS))
+            for name in self._pools:
+                move_cells(getattr(self, name), *moves)
             self._lengthen(int(self.slabs.used[0]) + wanted)
 
     def _check_pairs(self, row: int) -> None:
@@ -291,19 +294,18 @@ class DiverseCohort:
         if self._dense and (capacity > DENSE or held >= capacity == DENSE):
             check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
 
-    def _kept_in_slabs(self) -> LastChoice:
-        """Return the kept choices that lie beside the slabs, and empty columns for the others."""
-        if self._width < 0:
-            return LastChoice(self.kept_place, self.kept_value, self.votes)
-        return LastChoice(self.kept_place[:0], self.kept_value[:0], self.votes)
+    @property
+    def _pools(self) -> tuple[str, ...]:
+        """The arrays that are cut into slabs: matches, and the choices kept beside them."""
+        kept = ("kept_place", "kept_value") if self._width < 0 else ()
+        return (*kept, *(("votes",) if self._keeps_votes else ()), *POOLS)
 
     def _lengthen(self, least: int) -> None:
         """Lengthen the pools to more than they need."""
         size = pool_size(least)
         if size <= len(self.slot):
             return
-        kept = ["kept_place", "kept_value"] if self._width < 0 else []
-        for name in (*kept, *(["votes"] if self._keeps_votes else []), *POOLS):
+        for name in self._pools:
             setattr(self, name, lengthened(getattr(self, name), size))
 
     def deliveries(self, output: CohortOutput) -> CohortDeliveries:

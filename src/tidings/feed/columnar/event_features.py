@@ -12,7 +12,7 @@ from tidings.diversify.event_hashes import EventHashes
 from tidings.diversify.kernels.distances import SortedRows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import Diversifier
-from tidings.feed.columnar.event_table import EventTable, insert_id
+from tidings.feed.columnar.event_table import EventTable, insert_id, number_ids
 from tidings.feed.columnar.kernels.layout import FeatureColumns
 from tidings.model import named_parts
 from tidings.model.records import Event
@@ -57,10 +57,16 @@ class FeatureTable:
         rows = self.hashes.add_many([*new.values()]) if self.hashes is not None else 0
         # In order of ids, which mostly rise with time: each goes to the end, and the gaps between
         # numbers are not halved again and again.
-        for slot, event in sorted(new.items(), key=lambda item: item[1].id):
+        ordered = sorted((event.id, slot) for slot, event in new.items())
+        for slot, event in new.items():
             self._remove(slot)
             self._events[slot] = event
-            insert_id(self._ids, (event.id, slot), self.id_order)
+        if self._ids:
+            for entry in ordered:
+                insert_id(self._ids, entry, self.id_order)
+        else:
+            self._ids = ordered
+            number_ids(ordered, self.id_order)
         self._rows[[*new]] = rows
 
     def leave_out(self, slots: npt.NDArray[Any]) -> None:

@@ -74,9 +74,8 @@ class EventTable:
             return slot
         self._reserve(1, mark)
         slot = self._free.pop()
-        self._slots[event.id], self.ids[slot], self.objects[slot] = slot, event.id, event
-        if event.content_json is not None:
-            self.contents[slot] = event.content_json
+        self._slots[event.id], self.ids[slot] = slot, event.id
+        self.know(slot, event)
         self.us[slot] = event.published_us
         self.sequence[slot] = UNNUMBERED if event.sequence is None else event.sequence
         self.pending[slot] = self._any_pending = True
@@ -104,6 +103,12 @@ class EventTable:
             self.pending[new_slots] = True
             self._order_many(new_ids, us[new], slots[new])
         return slots
+
+    def know(self, slot: int, event: Event) -> None:
+        """Store an event, and the text of its content, in a slot that has its id."""
+        self.objects[slot] = event
+        if event.content_json is not None:
+            self.contents[slot] = event.content_json
 
     def offered(self, slots: Int32s) -> None:
         """Note that events have been offered: only windows hold their slots from now on."""
@@ -262,5 +267,9 @@ def insert_id(entries: list[tuple[str, int]], entry: tuple[str, int], id_order: 
         number = 0 if below is None else below + _GAP
     id_order[entry[1]] = number
     if number == below or abs(number) > _LARGEST:
-        for nth, (_, slot) in enumerate(entries):
-            id_order[slot] = nth * _GAP
+        number_ids(entries, id_order)
+
+
+def number_ids(entries: Sequence[tuple[str, int]], id_order: Int64s) -> None:
+    """Set the id order of a sorted list of (id, slot), with numbers far apart."""
+    id_order[[slot for _, slot in entries]] = np.arange(len(entries)) * _GAP

@@ -27,7 +27,7 @@ from tidings.feed.columnar.match_batch import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.python_cohort import PythonCohort
-from tidings.feed.columnar.rules.table import OfferTurns, RuleTable, grouped
+from tidings.feed.columnar.rules.table import CohortOffers, RuleTable, grouped
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
 from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
@@ -215,6 +215,18 @@ class TableFeeds:
         """Return the slots of different events, known by id only, in order of publication."""
         return self.tables.events.slots(ids, us, sequence, self._mark_slots)
 
+    def slots_of(self, events: Sequence[Event]) -> Int32s:
+        """Return the slots of events in order of publication, for matches that are offered next."""
+        ids = [event.id for event in events]
+        if len(self.tables.events) or len(set(ids)) < len(ids):
+            return np.array([self.slot(event) for event in events], np.int32)
+        us = np.array([event.published_us for event in events], np.int64)
+        numbers = [UNNUMBERED if event.sequence is None else event.sequence for event in events]
+        slots = self.slots(ids, us, np.array(numbers, np.int64))
+        for slot, event in zip(slots.tolist(), events, strict=True):
+            self.tables.events.know(slot, event)
+        return slots
+
     def subscription(self, subscription: str) -> int:
         """Return the number of a subscription for matches that are offered next."""
         return self.tables.matched.number(subscription)
@@ -293,11 +305,7 @@ class TableFeeds:
         self, chosen: CohortDeliveries, indexes: Int64s | slice, rows: OfferRows
     ) -> list[CohortDeliveries]:
         """Return what passes the rules behind the windows of a cohort."""
-        offers = OfferTurns(
-            rows.subscribers[indexes],
-            np.arange(len(rows.slots))[indexes],
-            self.tables.events.us[rows.slots[indexes]],
-        )
+        offers = CohortOffers(rows.subscribers, rows.slots, indexes, self.tables.events.us)
         parts, failed = self.rules.after_offers(chosen, offers)
         self._put_subscribers_aside(failed)
         return parts
@@ -326,11 +334,10 @@ class TableFeeds:
         """Return the first time and sequence at which `advance` may change or deliver something.
 
         Whatever is offered from `start` on, nothing is due before: ends are aligned, so that a
-        window never waits for one before the end that follows `start`.
+        window or a rule never waits for one before the end that follows `start`.
         """
-        if self.rules:
-            return start  # what a rule holds may be due at any time
         until = self.next_deadlines()
+        until = until._replace(us=min(until.us, self.rules.quiet_until(start.us)))
         for cohort in self.cohorts.arrays():
             if cohort.step_axis == TIME:
                 until = until._replace(us=min(until.us, cohort.end_after(start.us)))

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import TidingsError, described
 from tidings.feed.columnar import policy_codes as codes
@@ -21,10 +21,9 @@ from tidings.feed.columnar.delivery_batch import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
-    compact_lists,
-    compact_rings,
     copy_ranked_sets,
     mark_ranked,
+    move_cells,
     release_row,
 )
 from tidings.feed.columnar.kernels.decay import NONE, order_keys
@@ -364,24 +363,27 @@ class RankedCohort:
         self._buffer.make_room(used, size + 1)
         if self.codes.window == layout.HISTORY and len(self._ranks) <= size:
             self._ranks = np.zeros(size + size // 4 + 1)
-        self._make_room_in(self.list_slabs, row, SLAB, compact_lists, ("key", "score", "entry"))
+        self._make_room_in(self.list_slabs, row, SLAB, ("key", "score", "entry"))
         if self.has_rings:
-            self._make_room_in(self.ring_slabs, row, RING, compact_rings, ("ring",))
+            self._make_room_in(self.ring_slabs, row, RING, ("ring",))
 
     def _make_room_in(
-        self,
-        slabs: layout.Slabs,
-        row: int,
-        start: int,
-        compact: Callable[[RankedWindows, Int64s], None],
-        pools: tuple[str, ...],
+        self, slabs: layout.Slabs, row: int, start: int, pools: tuple[str, ...]
     ) -> None:
         """Make room for a slab of the next class; the column after `start` is the class."""
         size_class = min(int(self.head[row, start + 1]) + 1, len(slabs.capacity) - 1)
         wanted = int(slabs.capacity[size_class])
         if slabs.used[0] + wanted > len(getattr(self, pools[-1])):
-            compact(self.windows, np.argsort(self.head[:, start], kind="stable"))
+            self.compact(slabs, start, pools)
             self._lengthen(pools, int(slabs.used[0]) + wanted)
+
+    def compact(self, slabs: layout.Slabs, start: int, pools: tuple[str, ...]) -> None:
+        """Move the slabs of some pools together; the column after `start` is the class."""
+        owners = np.flatnonzero(self.head[:, start + 1] >= 0)
+        moves = packed_slabs(slabs, self.head, owners, (start, start + 1))
+        arrays = {id(array): array for array in (getattr(self, name) for name in pools)}
+        for array in arrays.values():  # each once: without decay, `score` is `key`
+            move_cells(array, *moves)
 
     def _lengthen(self, pools: tuple[str, ...], least: int) -> None:
         """Lengthen pools to more than they need; kernels go by the last one."""
@@ -389,6 +391,32 @@ class RankedCohort:
         for name in pools:
             if size > len(getattr(self, name)):
                 setattr(self, name, lengthened(getattr(self, name), size))
+
+
+class SlabMoves(NamedTuple):
+    """Where slabs lie, where they go, and their cells, in the order in which they lie."""
+
+    source: Int64s
+    target: Int64s
+    length: Int64s
+
+
+def packed_slabs(
+    slabs: layout.Slabs, heads: AnyArray, owners: Int64s, columns: tuple[int, int], first: int = 0
+) -> SlabMoves:
+    """Assign the slabs of some heads to places without gaps from a cell on; the caller moves them.
+
+    `columns` of the heads are the start and the class of a slab.
+    """
+    start, slab_class = columns
+    owners = owners[np.argsort(heads[owners, start], kind="stable")]
+    length = slabs.capacity[heads[owners, slab_class]]
+    moves = SlabMoves(
+        heads[owners, start].astype(np.int64), first + np.cumsum(length) - length, length
+    )
+    heads[owners, start] = moves.target
+    slabs.used[0], slabs.free[:] = first + length.sum(), -1
+    return moves
 
 
 def pool_size(least: int) -> int:

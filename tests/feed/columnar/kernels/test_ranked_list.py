@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.feed.columnar.kernels.windows import ID_ORDER, US, ranked_cohort
 
 from tidings.feed.columnar import policy_codes
-from tidings.feed.columnar.kernels.compaction import compact_lists, release_row
+from tidings.feed.columnar.kernels.compaction import release_row
 from tidings.feed.columnar.kernels.layout import MARK, SLAB, SLAB_CLASS, SLOT
 from tidings.feed.columnar.kernels.ranked_list import (
     RankedEntry,
@@ -66,7 +66,7 @@ def test_lists_stay_sorted_through_insertions_and_removals(
             expected.sort(key=best_first)
             assert expected[position][1] == slot
         if number == 63:
-            compact_lists(windows, np.argsort(cohort.head[:, SLAB], kind="stable"))
+            cohort.compact(cohort.list_slabs, SLAB, ("key", "score", "entry"))
         for other, listed in model.items():
             assert entries(cohort, other) == listed
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.feed.columnar.kernels.windows import SEQUENCE, US, ranked_cohort
 
-from tidings.feed.columnar.kernels.compaction import compact_rings
 from tidings.feed.columnar.kernels.layout import (
     HELD,
     RING,
@@ -109,7 +108,7 @@ def test_compaction_keeps_the_rings() -> None:
     cohort.head[1, [RING_CLASS, HELD]] = -1, 0
     before = [ring(cohort, row) for row in (0, 2)]
     used = int(cohort.ring_slabs.used[0])
-    compact_rings(windows, np.argsort(cohort.head[:, RING], kind="stable"))
+    cohort.compact(cohort.ring_slabs, RING, ("ring",))
     assert [ring(cohort, row) for row in (0, 2)] == before
     assert cohort.ring_slabs.used[0] < used
     assert (cohort.ring_slabs.free == -1).all()

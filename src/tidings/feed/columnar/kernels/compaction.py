@@ -4,64 +4,38 @@ A pool is compacted when it is full: slabs move to the front in the order in whi
 free lists become empty. It is then lengthened by an eighth, so compaction costs O(1) per entry.
 """
 
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import inlined, inner, kernel
+from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.diverse_buffer import places
 from tidings.feed.columnar.kernels.layout import (
     CHOSEN,
-    FIRST,
     HELD,
     LAST,
     MATCHED,
-    RING,
-    RING_CLASS,
     SIZE,
     SLAB,
     SLAB_CLASS,
     SLOT,
     DiverseBuffer,
-    LastChoice,
     RankedWindows,
 )
-from tidings.feed.columnar.kernels.ranked_list import copy_entry, list_start, release_list
+from tidings.feed.columnar.kernels.ranked_list import list_start, release_list
 from tidings.feed.columnar.kernels.ring_buffer import release_ring, ring_cell
 from tidings.feed.columnar.kernels.slabs import release_slab
 
 
 @kernel
-def compact_lists(windows: RankedWindows, order: Int64s) -> None:
-    """Move the slabs of all lists together; `order` are the rows by the start of their slabs.
+def move_cells(pool: AnyArray, source: Int64s, target: Int64s, length: Int64s) -> None:
+    """Move slabs of a pool to the front, in the order in which they lie.
 
     In that order no slab is overwritten before it has been moved.
     """
-    head, slabs, target = windows.head, windows.list_slabs, 0
-    for row in order:
-        size_class = head[row, SLAB_CLASS]
-        if size_class >= 0:
-            source = head[row, SLAB]
-            for i in range(head[row, FIRST], head[row, FIRST] + head[row, SIZE]):
-                copy_entry(windows, target + i, source + i)
-            head[row, SLAB] = target
-            target += slabs.capacity[size_class]
-    slabs.used[0] = target
-    slabs.free[:] = -1
-
-
-@kernel
-def compact_rings(windows: RankedWindows, order: Int64s) -> None:
-    """Move the slabs of all rings together; `order` are the rows by the start of their slabs."""
-    head, ring, slabs, target = windows.head, windows.ring, windows.ring_slabs, 0
-    for row in order:
-        size_class = head[row, RING_CLASS]
-        if size_class >= 0:
-            source, capacity = head[row, RING], slabs.capacity[size_class]
-            for i in range(capacity):
-                ring[target + i] = ring[source + i]
-            head[row, RING] = target
-            target += capacity
-    slabs.used[0] = target
-    slabs.free[:] = -1
+    for nth in range(len(source)):
+        # Slabs in front of the first gap, often most of them, stay where they are.
+        if source[nth] != target[nth]:
+            for i in range(length[nth]):
+                pool[target[nth] + i] = pool[source[nth] + i]
 
 
 @kernel
@@ -117,35 +91,6 @@ def release_diverse_row(buffer: DiverseBuffer, row: int) -> None:
     release_slab(buffer.slabs, buffer.slot, head[row, SLAB], head[row, SLAB_CLASS])
     head[row, HELD], head[row, SLAB], head[row, SLAB_CLASS] = 0, 0, -1
     head[row, LAST], head[row, CHOSEN] = -1, 0
-
-
-@inner
-def move_place(buffer: DiverseBuffer, last: LastChoice, source: int, target: int) -> None:
-    """Copy a place of the pools to another, with its part of the last choice."""
-    buffer.slot[target], buffer.handle[target] = buffer.slot[source], buffer.handle[source]
-    buffer.score[target], buffer.mark[target] = buffer.score[source], buffer.mark[source]
-    if len(last.place) > 0:
-        last.place[target], last.value[target] = last.place[source], last.value[source]
-    if len(last.votes) > 0:
-        last.votes[target] = last.votes[source]
-
-
-@kernel
-def compact_diverse(buffer: DiverseBuffer, last: LastChoice, order: Int64s) -> None:
-    """Move all slabs together; `order` are the rows by the start of their slabs.
-
-    Columns of the last choice that are not indexed by place of the pools must be empty.
-    """
-    head, slabs, target = buffer.head, buffer.slabs, 0
-    for row in order:
-        size_class = head[row, SLAB_CLASS]
-        if size_class >= 0:
-            for i in range(slabs.capacity[size_class]):
-                move_place(buffer, last, head[row, SLAB] + i, target + i)
-            head[row, SLAB] = target
-            target += slabs.capacity[size_class]
-    slabs.used[0] = target
-    slabs.free[:] = -1
 
 
 @kernel
