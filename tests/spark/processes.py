@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 PATIENCE_S = 240
@@ -85,9 +85,24 @@ def logged(process: subprocess.Popen[str], batches: int) -> list[dict[str, Any]]
     """Read the log up to a number of batches."""
     assert process.stderr is not None
     found: list[dict[str, Any]] = []
-    end = time.monotonic() + PATIENCE_S
-    while len(found) < batches and time.monotonic() < end:
-        line = process.stderr.readline()
-        assert line, f"the run ended early, with {process.wait()}"
-        found.append(json.loads(line))
+    killer = Timer(PATIENCE_S, process.kill)  # a run that logs nothing would block for ever
+    killer.start()
+    try:
+        while len(found) < batches:
+            line = process.stderr.readline()
+            assert line, f"the run ended early, with {process.wait()}"
+            found.append(json.loads(line))
+    finally:
+        killer.cancel()
     return found
+
+
+def files_read(config: Path, batch: int) -> int:
+    """Return how many files a batch and those before it have read.
+
+    A batch that was aborted before it was planned leaves its file to the next one, which then has
+    two; so the number of a batch does not say it.
+    """
+    offsets = config.parent / "out" / "checkpoint" / "offsets" / str(batch)
+    last: int = json.loads(offsets.read_text().splitlines()[-1])["logOffset"]
+    return last + 1

@@ -84,7 +84,51 @@ REFUSED = {
     "'e' id, now() published_at, 'one' sequence": "column sequence holds string; cast it",
     "'e' id, now() published_at, named_struct('a', 1) nest": "column nest holds struct",
     "'e' id, now() published_at, 1 x, 2 x": "several columns x",
+    "'e' id, now() published_at, 1 x, 2 X": "columns x and X differ only in case; rename one",
+    "'e' id, now() published_at, cast('a' as binary) raw": "column raw holds binary; an attribute",
+    "'e' id, now() published_at, interval '1' day wait": r"column wait holds duration\[us\]; an",
+    "'e' id, now() published_at, interval '1' month wait": "column wait holds interval month, wh",
+    "'e' id, now() published_at, make_interval(1) wait": "column wait holds interval, which can",
+    "'e' id, now() published_at, array() none": "column none holds array<void>, which cannot",
+    "'e' id, now() published_at, array(array(1)) nest": "column nest holds list<",
+    "'e' id, now() published_at, map(1, 2) more": "column more is a map with keys of int32",
+    "now() published_at": "there is no column id",
+    "id value": "column value holds bigint; it is text, one event a row",
 }
+
+
+NEVER_FAIL = {
+    "cast(null as string) id, now() published_at, 1 x": 0,
+    "'e' id, now() published_at, null none, array(null) nulls, 1 x": 1,
+    "'e' id, now() published_at, repeat('x', 1000000) long, 1 x": 1,
+    "'e' id, now() published_at, 1 tidings_name_0, 2 `a.b`, 1 x": 1,
+    "'e' id, now() published_at, cast(1 as decimal(38, 18)) x": 1,
+}
+
+
+@pytest.mark.parametrize("columns", NEVER_FAIL)
+def test_rows_of_odd_columns_match_or_are_left_out(spark: SparkSession, columns: str) -> None:
+    frame = spark.sql(f"select {columns} from range(1)")
+    assert found(frame, "x = 1") == NEVER_FAIL[columns]
+    assert ts.dead_letters(frame).count() == 1 - NEVER_FAIL[columns]
+
+
+@pytest.mark.parametrize("columns", REFUSED)
+def test_every_function_names_the_column(spark: SparkSession, columns: str) -> None:
+    frame, wanted = (
+        spark.sql(f"select {columns} from range(1)"),
+        [Subscription("s", "u", where="x = 1")],
+    )
+    ranked = frame if columns == "id value" else frame.withColumn("rank", f.lit(1.0))
+    for call in (
+        lambda: ts.feed(frame, wanted),
+        lambda: ts.target(frame, wanted),
+        lambda: ts.diversify(ranked, 2),
+    ):
+        with pytest.raises(TidingsError, match=rf"{REFUSED[columns]}|lack the columns \['rank'\]"):
+            call()
+    with pytest.raises(TidingsError, match="column rank holds string; a rank is a number"):
+        ts.diversify(spark.sql("select 'e' id, now() published_at, 'a' rank"), 2)
 
 
 @pytest.mark.parametrize("columns", REFUSED)

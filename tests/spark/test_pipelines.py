@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from tidings import Event
 from tidings.app.cli import app
-from tidings.app.config import Address, SinkConfig, load_config
+from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan, read_plan
 from tidings.app.run.spark import dry_run, run_spark
@@ -29,6 +29,7 @@ from tidings.formats.files import write_events
 from tidings.index_files.versions import IndexFolder
 from tidings.spark.ops.metrics import BatchReport, Reporter, Totals
 from tidings.store import open_store
+from tidings.store.address import read_address
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,7 +60,7 @@ def test_the_example_from_store_to_store_delivers_as_in_one_process(tmp_path):
     runpy.run_path(str(place / "fill.py"))
     config = load_config(place / "pipeline.toml")
     for engine, name in ((run_spark, "spark"), (run_local, "local")):
-        address = Address(f"sqlite:///{tmp_path}/{name}.db", name)
+        address = read_address(f"sqlite:///{tmp_path}/{name}.db")
         chosen = replace(config, engine=name, sink=SinkConfig(tmp_path / name, "store", address))
         plan = make_plan(chosen)
         account = RunSummary.of(plan, list(engine(plan)), seconds=0)

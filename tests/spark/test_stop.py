@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.spark.processes import PATIENCE_S, by_sequence, logged, pipeline, tidings_run, write_file
+from tests.spark.processes import (
+    PATIENCE_S,
+    by_sequence,
+    files_read,
+    logged,
+    pipeline,
+    tidings_run,
+    write_file,
+)
 
 from tidings.app.cli import spark_submit
 from tidings.app.config import SinkConfig, load_config
@@ -51,11 +59,10 @@ def test_a_run_stops_between_batches_and_the_next_resumes(tmp_path):
         assert {json.loads(line)["message"] for line in log.splitlines()} <= {"batch"}
 
     with tidings_run(config, "--log", "json", "--json") as third:
-        batch = logged(third, 1)[-1]
-        while batch["batch"] < 11:
-            batch = logged(third, 1)[-1]
+        while files_read(config, logged(third, 1)[-1]["batch"]) < 12:
+            pass
         write_file(tmp_path, 12)
-        assert logged(third, 1)[-1]["batch"] == 12
+        assert files_read(config, logged(third, 1)[-1]["batch"]) == 13
         third.send_signal(signal.SIGTERM)
         out, log = third.communicate(timeout=PATIENCE_S)
         assert third.returncode == 0

@@ -4,18 +4,33 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from tidings.errors import InvalidForm, InvalidPolicy
-from tidings.formats.arrow import ReadEvents, read_events, read_valid_events
+from tidings.formats.arrow import (
+    ReadEvents,
+    read_event_numbers,
+    read_events,
+    read_valid_events,
+)
+from tidings.formats.arrow_by_column import EventNumbers
 from tidings.formats.event_source import showing
 from tidings.formats.files import read_event_line
 from tidings.model.dead_letter import BadRecord, Failure, try_call
@@ -48,6 +63,21 @@ class ReadShowing:
     def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
         """Read a batch."""
         return showing(self.read(batch), self.names)
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """Reads events from columns, of which all but a few are attributes."""
+
+    limits: Limits = TRUSTED
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read a batch."""
+        return read_valid_events(batch, limits=self.limits)
+
+    def numbers(self, batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers | None:
+        """Read some attributes of a batch of numbers, or return None if it may hold others."""
+        return read_event_numbers(batch, names, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -119,7 +149,10 @@ def readable(
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
         return publications, read
-    safe = {name: f"tidings_name_{number}" for number, name in enumerate(dotted)}
+    prefix = "tidings_name_"
+    while any(name.lower().startswith(prefix) for name in publications.columns):
+        prefix += "_"
+    safe = {name: f"{prefix}{number}" for number, name in enumerate(dotted)}
     frame = publications.toDF(*(safe.get(name, name) for name in publications.columns))
     return frame, ReadRenamed(read, {short: name for name, short in safe.items()})
 
@@ -167,9 +200,35 @@ def event_reader(publications: DataFrame, limits: Limits = TRUSTED) -> ReadEvent
     line; it may also have a column `reason`, for lines that another reader refused.
     """
     if publications.columns in _LINES:
+        for column in publications.schema:
+            if not isinstance(column.dataType, StringType | BinaryType | NullType):
+                kind = column.dataType.simpleString()
+                raise InvalidForm(f"column {column.name} holds {kind}; it is text, one event a row")
         return ReadLines(limits)
-    read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
-    return partial(read_valid_events, limits=limits)
+    read_events(pa.schema(map(_arrow_field, publications.schema)).empty_table())
+    _check_case(publications)
+    return ReadColumns(limits)
+
+
+def _arrow_field(column: StructField) -> pa.Field:
+    """Return a column as Arrow has it; refuse a type that it has not."""
+    try:
+        return to_arrow_schema(StructType([column]), timezone="UTC").field(0)
+    except (PySparkTypeError, ValueError):  # the latter for arrays and maps without a type
+        kind = column.dataType.simpleString()
+        raise InvalidForm(
+            f"column {column.name} holds {kind}, which cannot be read; cast it, such as to string "
+            "or array<string>, or drop it"
+        ) from None
+
+
+def _check_case(publications: DataFrame) -> None:
+    """Refuse names that Spark cannot tell apart, since it ignores the case of letters."""
+    names = dict[str, str]()
+    is_exact = publications.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    for name in () if is_exact else publications.columns:
+        if (other := names.setdefault(name.lower(), name)) != name:
+            raise InvalidForm(f"columns {other} and {name} differ only in case; rename one of them")
 
 
 def check_sequences(publications: DataFrame, source: MatcherSource) -> None:

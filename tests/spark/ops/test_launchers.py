@@ -76,6 +76,16 @@ def test_python_mutes_only_the_helper_of_the_state_operator(tmp_path):
     assert printed == ["", "progress\n"]
 
 
+def test_the_helper_of_the_state_operator_prepares_no_kernels(tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    tell = "import os, sys; print(os.getenv('NUMBA_DISABLE_JIT'), file=sys.stderr)"
+    for name, expected in (("transform_with_state_driver_worker", "1"), ("another", "None")):
+        (tmp_path / f"{name}.py").write_text(tell)
+        line = [str(python_command()), "-m", name]
+        done = subprocess.run(line, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert done.stderr == f"{expected}\n"
+
+
 def test_python_imports_the_installed_spark_instead_of_archives(tmp_path, monkeypatch):
     """The archives have no bytecode. Without an installed Spark, they stay."""
     places = [str(tmp_path), f"{tmp_path}/lib/pyspark.zip", f"{tmp_path}/lib/py4j-0.10.9.9-src.zip"]

@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from tests.feed.streams import WINDOWS, plain_or_diverse, policies
 from tests.spark.match_stage.match_batches import deliveries, rows, sent
 from tests.spark.state_stage.test_bucket import Packed, run_batch
 
-from tidings import Engine, Event, Quiet, Quota
+from tidings import Different, Engine, Event, Quiet, Quota
 from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.overlay_matcher import in_memory_matcher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
@@ -176,6 +176,27 @@ def test_waiting_matches_of_a_removed_subscriber_are_dropped() -> None:
 def test_matches_that_arrived_without_attributes_are_not_compared(now: Policy) -> None:
     table = after_waiting({"u": SLIDING, "v": SLIDING}, "u", now)
     assert [row["subscriber"] for row in rows(table, "account")] == ["v"]
+
+
+def test_a_new_rule_takes_waiting_matches_of_which_only_the_id_is_known() -> None:
+    """They pass `different`, and what is published after the change is not compared with them."""
+    policies, twin = ChangingPolicies({"u": SLIDING}), {"x": "a", "y": 1}
+    bundles = bundle_subscribers([Subscriber("u", SLIDING)], owned("u"))
+    bucket = Bucket(policies, LATE)
+    old = match_by_bucket(in_memory_matcher(bundles), [Event("e1", twin, 0, 1)], 1, prune=False)
+    assert not deliveries([bucket.run([old.batches[0]], [Tick(0, 1)])])
+    blob = bucket.pack()
+    ruled = replace(SLIDING, rules=[Different(min=0.5)])
+    policies.change("u", ruled)
+    again = Bucket(policies, LATE)
+    again.unpack(blob, bucket.clock)
+    bundles = bundle_subscribers([Subscriber("u", ruled)], owned("u"))
+    events = [Event("e2", twin, 5, 2), Event("e3", twin, 6, 3)]
+    new = match_by_bucket(in_memory_matcher(bundles), events, 1, prune=False)
+    table = again.run([new.batches[0]], [Tick(30_000_000, 3)])
+    assert [each["event"] for each in deliveries([table])["u"]] == ["e1", "e2"]
+    [dropped] = rows(table, "dropped")
+    assert dropped["event"] == "e3"
 
 
 def test_matches_that_arrived_with_attributes_are_taken_by_a_new_policy() -> None:

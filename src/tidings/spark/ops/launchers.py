@@ -49,11 +49,18 @@ unset IFS
 export PYTHONPATH="$kept"
 """
 
-# Spark's helper process for the state operator prints its progress, which nothing reads.
+# Each query with state starts a helper process, which only declares the state: it calls no kernel,
+# so it need not prepare them, and nothing reads the progress that it prints. Our daemon forks the
+# workers; OpenBLAS must not start threads before it does.
 _PYTHON_SCRIPT: Final = """\
 #!/bin/sh
 {path}case $* in
-  *transform_with_state_driver_worker*) exec {python} "$@" >/dev/null ;;
+  *transform_with_state_driver_worker*)
+    export NUMBA_DISABLE_JIT=1
+    exec {python} "$@" >/dev/null ;;
+  "-m pyspark.daemon pyspark.worker")
+    export OPENBLAS_NUM_THREADS=1
+    exec {python} -m tidings.spark.ops.worker_daemon pyspark.worker ;;
 esac
 exec {python} "$@"
 """

@@ -14,6 +14,7 @@ from tidings.errors import TidingsError
 from tidings.formats.arrow import DELIVERIES
 from tidings.spark.sinks.count_outcomes import unique_letters
 from tidings.store import AppendResult, Store, open_store
+from tidings.store.address import Address
 from tidings.store.protocol import MAX_ID_BYTES
 
 PATIENCE_S: Final = 300.0
@@ -24,7 +25,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def store_sink(
-    url: str,
+    url: str | Address,
     query: str,
     written: Callable[[int, DataFrame], None] | None = None,
     *,
@@ -53,7 +54,9 @@ def store_sink(
     return write
 
 
-def _write(url: str, query: str, batch: DataFrame, number: int, patience_s: float) -> None:
+def _write(
+    url: str | Address, query: str, batch: DataFrame, number: int, patience_s: float
+) -> None:
     """Run the batch even if it is stored already, because that advances the state."""
     read_property = _context(batch).getLocalProperty
     checkpoint, run = read_property(_CHECKPOINT), read_property(_RUN) or "again"

@@ -18,7 +18,7 @@ from tidings.feed.columnar.event_table import check_content
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
-from tidings.feed.policy_key import needs_attributes, same_feed
+from tidings.feed.policy_key import needs_attributes, same_feed, without_rules
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.subscriber_bundle import fingerprint
@@ -299,9 +299,12 @@ class Bucket:
         return batch.of_matches(~lacking) if lacking.any() else batch
 
     def _compares(self, name: str, changed: AbstractSet[str] | None) -> bool:
-        """Return whether a subscriber that may have changed compares events with each other."""
+        """Return whether the window of a subscriber that may have changed compares events.
+
+        The rule `different` takes an event of which only the id is known as near to no other.
+        """
         policy = self._policies.policy(name) if changed is None or name in changed else None
-        return policy is not None and needs_attributes(policy)
+        return policy is not None and needs_attributes(without_rules(policy))
 
 
 def pack_state(
