@@ -23,6 +23,14 @@ OUTCOMES = OK, REFUSED = "ok", "refused"
 NUMBERS = [-(2**63), -(2**62), -1, 0, 1, 2, 3, 7, 2**31 - 1, 2**31, 2**61, 2**62, 2**63 - 1]
 FLOATS = [float("nan"), float("inf"), -1.0, 0.0, 0.5, 1e300, -0.0]
 JUNK: list[Any] = [None, True, "", "x", -1, 0, 2**70, 1e400, [], [[]], {}, {"a": 1}, "\ud800"]
+SECRET = "Sw0rdfish"
+TEXTS = [
+    *("", " ", "\0", "\u202e", "x" * 100_000, "9" * 5_000, "-1", "0", "1e999", "nan", "1_0"),
+    *("٣", "²", "true", "off", "..", "/", "*", "**", "[[", "~", "%ff", "%00", "\n", ",", ",,a"),
+    *("[" * 100_000, "{}", "[]", '{"a":1}', '{"a":{"0":NaN}}', '{"a":[0,"x",1e999]}', "("),
+    *("a{99999999999}", "(a+)+$", "http://[", "http://a:99999", "mqtt://a:b", "https://é/"),
+    *("9999999999999d", "1970-01-01", "' or 1=1 --", "-", "--", "--help", "{{", "@", "a@b"),
+]
 Case = Callable[[Random], None]
 
 
@@ -175,6 +183,22 @@ def hostile_json(rng: Random, value: Any) -> Any:
     if rng.random() < 0.05:
         return deep(rng.choice([10, 300, 100_000]))
     return rng.choice([*JUNK, *NUMBERS])
+
+
+def hostile_text(rng: Random, text: str) -> str:
+    """Change some characters of a text, or all of it."""
+    if rng.random() < 0.4:
+        return rng.choice(TEXTS)
+    for _ in range(rng.choice([1, 1, 2])):
+        at = rng.randrange(len(text) + 1)
+        sign = rng.choice([*"/#?@:%[]&=, '\"\\\0", "", "", "é", "%2F", "://"])
+        text = text[:at] + sign + text[at + rng.randrange(3) :]
+    return text
+
+
+def shows_secret(text: str) -> bool:
+    """Return whether a text has four consecutive characters of the secret."""
+    return any(SECRET[at : at + 4] in text for at in range(len(SECRET) - 3))
 
 
 def deep(levels: int) -> Any:

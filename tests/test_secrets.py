@@ -18,6 +18,7 @@ from tidings.app.config import load_config
 from tidings.errors import TidingsError
 from tidings.formats.event_source import KAFKA, TABLE
 from tidings.sources import kafka_options
+from tidings.sources.registry import open_reader
 from tidings.spark.sources import sql_table
 from tidings.store import open_database, open_store
 from tidings.store.address import read_address
@@ -255,3 +256,36 @@ def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
 
 def test_sources_are_named_as_their_modules_say() -> None:
     assert (KAFKA, TABLE) == ("tidings-kafka", "tidings-table")
+
+
+SPOOL = "postgresql://ann:Sw0rdfish@127.0.0.1:1/db"
+SOURCES: list[tuple[str, dict[str, str]]] = [
+    ("tidings-mqtt", {"broker": "mqtt://h", "topics": "a", "client": "c", "spool": SPOOL}),
+    ("tidings-mqtt", {"broker": "mqtt://ann:Sw0rd/fishy@h", "topics": "a", "client": "c"}),
+    ("tidings-rss", {"urls": "http://127.0.0.1:1/", "spool": SPOOL}),
+    ("tidings-rss", {"urls": "http://ann:Sw0rd/fishy@h/x", "spool": "x"}),
+    ("tidings-nats", {"servers": "nats://ann:Sw0rd/fishy@h", "stream": "S"}),
+    ("tidings-nats", {"servers": "nats://h", "stream": "S", "password": "Sw0rdfish"}),
+    ("tidings-nats", {"servers": "nats://h", "stream": "S", "startingSequence": "9" * 5_000}),
+    ("tidings-kinesis", {"stream": "s", "endpoint": "http://ann:Sw0rdfish@127.0.0.1:1"}),
+    ("tidings-kinesis", {"stream": "s", "secretAccessKey": "Sw0rdfish", "sessionToken": "1234"}),
+    ("tidings-outbox", {"url": SPOOL, "table": "t", "key": "k", "value": "v"}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), SOURCES)
+def test_no_message_source_shows_a_password(name: str, options: dict[str, str]) -> None:
+    for module in ("paho", "feedparser", "nats", "boto3"):
+        pytest.importorskip(module)
+    assert not leaks(refusal(lambda: open_reader(name, options)))
+
+
+def test_the_log_of_a_feed_has_no_secret_of_its_address(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"urls": "http://127.0.0.1:1/a?key=Sw0rdfish", "spool": str(tmp_path / "s.db")}
+    reader = open_reader("tidings-rss", options)
+    reader.latest()
+    reader.close()
+    assert "http://127.0.0.1:1/a" in caplog.text
+    assert not leaks(caplog.text)

@@ -110,8 +110,10 @@ def read_address(
     """Parse an address: a path, `sqlite:///path` or `postgresql://user@host/database`.
 
     Relative paths start at the folder `base`. With a `base`, as in a config, a bare path is
-    refused.
+    refused. An address that is parsed already is returned as it is.
     """
+    if isinstance(value, Address):
+        return value
     syntax = _SYNTAX if base is None else _SYNTAX.removeprefix("a path, ")
     refusal = f"{label} cannot be read; write {syntax}, with {_ENCODING}"
     if isinstance(value, Path) and base is None:

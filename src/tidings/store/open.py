@@ -71,7 +71,7 @@ class Store:
 
 
 def open_store(
-    address: str | Path, *, patience_s: float = 30.0, tenant: str = DEFAULT_TENANT
+    address: str | Path | Address, *, patience_s: float = 30.0, tenant: str = DEFAULT_TENANT
 ) -> Store:
     """Open a store; it is created, or its schema upgraded, as needed.
 

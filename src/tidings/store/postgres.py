@@ -39,8 +39,8 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "30000",
 }
 _READ_ONLY: Final = "-c default_transaction_read_only=on"
-# Broken connections, shutdowns and starts, conflicts, too many clients.
-_TRANSIENT: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
+# Broken connections, shutdowns and starts, conflicts, too many clients, a slot that is in use.
+_TRANSIENT: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300", "55006")
 _TRANSIENT_WORDS: Final = ("the database system is", "too many clients", "terminating connection")
 # From the catalogue itself: functions such as to_regclass may answer from before a lock was got.
 _TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?"
@@ -168,8 +168,8 @@ class PostgresDatabase:
             f"pg_dump --schema={self.schema}"
         )
 
-    def watch(self) -> ChangeWatch:
-        return PostgresWatch(self._connect, self.schema)
+    def watch(self, channel: str | None = None) -> ChangeWatch:
+        return PostgresWatch(self._connect, channel or self.schema)
 
     def close(self) -> None:
         self._connections.close()

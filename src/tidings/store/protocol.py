@@ -89,8 +89,11 @@ class Database(Protocol):
     def back_up(self, path: Path) -> None:
         """Write a copy of one moment to a new file, while others read and write."""
 
-    def watch(self) -> ChangeWatch:
-        """Return a watch, for one thread; close it after use."""
+    def watch(self, channel: str | None = None) -> ChangeWatch:
+        """Return a watch, for one thread; close it after use.
+
+        PostgreSQL tells of a channel, by default that of the store in this schema; SQLite of all.
+        """
 
     def close(self) -> None:
         """Close all connections; the database cannot be used after that."""

@@ -137,7 +137,7 @@ class SqliteDatabase:
             finally:
                 connection.close()
 
-    def watch(self) -> ChangeWatch:
+    def watch(self, channel: str | None = None) -> ChangeWatch:
         with self._explaining_errors():
             return SqliteWatch(self._connect())
 

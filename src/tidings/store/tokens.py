@@ -99,6 +99,11 @@ class Tokens:
         rows = self._rows(f"SELECT {_FIELDS} FROM tokens ORDER BY created_us, id")
         return [Token(*row) for row in rows]
 
+    def count_revoked(self) -> int:
+        """Return how many tokens are revoked; whoever keeps a token in use watches it."""
+        [[count]] = self._rows("SELECT count(*) FROM tokens WHERE revoked_us IS NOT NULL")
+        return int(count)
+
     def exist(self) -> bool:
         """Return whether a token was ever made, even if all are revoked."""
         return bool(self._rows("SELECT 1 FROM tokens LIMIT 1"))
