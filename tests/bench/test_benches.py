@@ -146,7 +146,7 @@ def test_all_matches_are_those_of_posting_lists(bench: Bench) -> None:
 
 def test_targets_are_those_of_the_access_index(bench: Bench) -> None:
     result = json.loads(bench("target", "--quick", "--json"))
-    assert [row["right"] for row in result["rows"]] == [True] * 3
+    assert [row["right"] for row in result["rows"]] == [True] * 7
 
 
 def test_windows_run(bench: Bench, tmp_path: Path) -> None:
@@ -220,6 +220,8 @@ def test_the_default_engine_delivers_what_every_choice_does(bench: Bench) -> Non
     assert all(row["same"] and row["us"].keys() >= {"default", "scan, table"} for row in rows)
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_crowds_are_diversified_alike(bench: Bench) -> None:
     (row,) = json.loads(bench("crowds", "--quick", "--json"))["rows"]
     assert row["right"]
@@ -273,6 +275,8 @@ def test_the_command_lists_all_benchmarks() -> None:
     assert "name the bench that gets the option --rounds=3" in wrong.stderr
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_capacity_compares_the_model_with_runs(bench: Bench) -> None:
     result = json.loads(bench("capacity", "--quick", "--json"))
     [row] = result["rows"]

@@ -79,7 +79,7 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> subprocess.Pope
     with (folder / name).open("w") as output:
         return subprocess.Popen(
             [*command, *options],
-            env={**environ(folder.parent.parent / "pycache"), **variables},
+            env={**environ(), **variables},
             stdout=output,
             stderr=output,
             start_new_session=True,

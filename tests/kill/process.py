@@ -76,9 +76,8 @@ def launch(folder: Path, session: Mapping[str, Any]) -> "Run":
     """Start a process for pipelines in a new session; its messages are in a folder of `folder`."""
     messages = Path(mkdtemp(prefix="run-", dir=folder))
     command = [sys.executable, str(DRIVER), str(messages), json.dumps(session)]
-    environment = environ(folder.parent / "pycache")
     with (messages / "output").open("w") as output:
-        process = subprocess.Popen(command, env=environment, stderr=output, start_new_session=True)
+        process = subprocess.Popen(command, env=environ(), stderr=output, start_new_session=True)
     return Run(messages, process)
 
 
@@ -109,7 +108,7 @@ class Run:
         """Return whether its first query is about to start."""
         return (self.folder / "started").exists()
 
-    def until(self, condition: Callable[[], bool], pause_s: float = 0.0) -> bool:
+    def until(self, condition: Callable[[], bool], pause_s: float = 0.005) -> bool:
         """Wait for a condition; return whether it held before the process ended."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
@@ -139,10 +138,9 @@ def last(folder: Path) -> int:
     return max((int(number) for number in numbers if number.isdigit()), default=-1)
 
 
-def environ(cache: Path) -> dict[str, str]:
-    """Return an environment in which all processes share compiled modules."""
-    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(cache)}
+def environ() -> dict[str, str]:
+    """Return an environment in which processes keep compiled modules for the next ones."""
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def processes(session: int, words: str = "") -> list[int]:

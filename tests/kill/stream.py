@@ -14,6 +14,7 @@ from tidings import (
     Policy,
     Quiet,
     Quota,
+    Sliding,
     Subscriber,
     Subscription,
 )
@@ -22,7 +23,7 @@ from tidings.store import Store
 from tidings.testing import workload
 
 LATENESS = "120s"
-PER_FILE = 5
+PER_FILE, LONG = 5, 8
 # Events are shuffled within this distance; each is at most 30 s after the one before it.
 SHUFFLED = 4
 POISON = [
@@ -37,12 +38,13 @@ POISON = [
 ]
 ANCIENT = Event("ancient", {"genre": "drama", "year": 2003, "good": True}, 0, sequence=0)
 
-QUOTA = Quota(1, per="90s")
-NIGHT = Quiet("00:01", "00:05")
+QUOTA = Quota(2, per="60s")
+NIGHT = Quiet("00:01", "00:02")
+RECENT = Sliding(8)
 RULED = [
-    Subscriber("quota", Policy(k=2, rules=[QUOTA])),
-    Subscriber("quiet", Policy(k=2, diversify="divrank", rules=[NIGHT])),
-    Subscriber("rules", Policy(k=2, rules=[Different(0.3, "60s"), QUOTA, NIGHT])),
+    Subscriber("quota", Policy(k=3, window=RECENT, rules=[QUOTA])),
+    Subscriber("quiet", Policy(k=3, window=RECENT, diversify="divrank", rules=[NIGHT])),
+    Subscriber("rules", Policy(k=3, window=RECENT, rules=[Different(0.3, "60s"), QUOTA, NIGHT])),
 ]
 """Subscribers whose rules hold events while a pipeline is killed; the stream begins at midnight."""
 RULED_SUBSCRIPTIONS = [
@@ -108,6 +110,10 @@ def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
         write(folder, number, lines)
         deliveries += engine.publish_many(part)
     assert len(deliveries) > 2 * files
+    if files >= LONG:  # or the stream ends before what was held is released
+        times = {event.id: event.published_us for event in events}
+        held = {each.subscriber for each in deliveries if times[each.event] < each.delivered_us}
+        assert held >= {person.id for person in RULED}
     late = [each.id for each in engine.late]
     return Expected(films.subscribers, deliveries, late, files // 4)
 

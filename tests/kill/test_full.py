@@ -31,7 +31,7 @@ def test_a_full_folder_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     given = Pipeline(tmp_path, []).plan(files=6)
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, str(FULL), str(tmp_path), json.dumps(given)],
-        env=environ(tmp_path.parent / "pycache"),
+        env=environ(),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -38,7 +38,7 @@ class SparkPipeline:
         command += ["--only", "pipeline", "--engine", "spark"]
         with (folder / "log").open("a") as log:
             self._process = subprocess.Popen(
-                command, stderr=log, env=environ(folder / "pycache"), start_new_session=True
+                command, stderr=log, env=environ(), start_new_session=True
             )
 
     def kill(self) -> None:
