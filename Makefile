@@ -3,13 +3,15 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run page picture screenshots gallery test quick lint types imports plain pytest bench \
-	docs format lock clean
+.PHONY: help run page picture screenshots gallery test beside quick unit lint types imports plain \
+	pytest bench docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
+# Tests with Spark, servers and browsers wait for these much of the time.
+ONE_MORE := -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 4 --dist worksteal
 
 # The virtual environment is created with the first of these that has a supported version.
 PYTHON := python3.13 python3.12 python3.11 python3 python
@@ -42,7 +44,7 @@ page: $(VENV)/.demo ## the page at http://127.0.0.1:8000, with films, people and
 screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from the playground
 	$(BIN)/python docs/screenshots.py
 
-gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' report, in about fifteen minutes
+gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' report, in less than ten minutes
 	$(BIN)/python -c 'from pathlib import Path; from tidings.lab.gallery import write_gallery; \
 		write_gallery(Path("docs/images/lab"))'
 	$(BIN)/tidings lab papers --out build/papers
@@ -51,15 +53,22 @@ gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' re
 	@sed 's|](images/|](images/papers/|' build/papers/report.md > docs/papers-report.md
 	@echo 'Wrote docs/images/lab, docs/images/papers and docs/papers-report.md.'
 
-# Types and the archive for Spark take one core each.
+# Types and plain kernels fill the time in which the tests wait; their output follows when they end.
 test: $(VENV)/.dev ## everything that must pass: the five checks below
-	@$(MAKE) --no-print-directory -j2 lint types imports $(VENV)/spark.jsa plain
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory -j2 lint imports $(VENV)/spark.jsa
+	@$(MAKE) --no-print-directory -j2 beside pytest
+
+beside: $(VENV)/.dev
+	@mkdir -p build
+	@nice -n 10 $(MAKE) --no-print-directory -j1 types plain > build/beside.log 2>&1; \
+		status=$$?; cat build/beside.log; exit $$status
 
 # Neither Spark nor PostgreSQL starts, and property tests try few examples.
 QUICK := not (spark or postgres or kill or fuzz or bench or slow)
 quick: $(VENV)/.dev ## in two minutes: lint, types, imports, fast unit and property tests
-	@$(MAKE) --no-print-directory -j2 lint types imports
+	@$(MAKE) --no-print-directory -j3 lint types imports unit
+
+unit: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(WORKERS) -q -m '$(QUICK)' \
 		--ignore=tests/spark --ignore=tests/kill --ignore=src/tidings/spark
 
@@ -79,7 +88,7 @@ plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(WORKERS) -q -m 'not slow' $(KERNEL_TESTS)
 
 pytest: $(VENV)/.dev $(VENV)/spark.jsa ## all tests, doctests and documentation examples; prints the slowest 30
-	$(BIN)/pytest $(WORKERS) --durations=30
+	$(BIN)/pytest $(ONE_MORE) --durations=30
 
 bench: $(VENV)/.bench ## measure the indexes against their peers; results go to bench/results
 	@$(BIN)/tidings bench

@@ -4,8 +4,8 @@ The fixtures import what they start: `pytest tests/model` loads neither pyspark 
 A test that uses them carries the marker `spark` or `postgres` without saying so.
 
 Hypothesis profiles: `dev` tries new examples in every run, `thorough` twenty times as many, `ci`
-always the same ones, `quick` few of them. HYPOTHESIS_PROFILE selects one; without it, CI=true
-selects `ci`.
+always the same ones, at most 30 of each test, `quick` few of them. HYPOTHESIS_PROFILE selects one;
+without it, CI=true selects `ci`.
 """
 
 import gc
@@ -38,7 +38,7 @@ settings.load_profile(PROFILE)
 
 # The limit also holds for tests that ask for more examples than the profile: those are the slow
 # ones. Kernels that are not compiled are about a hundred times slower.
-MAX_EXAMPLES = 10 if PROFILE == "quick" else 100_000 if COMPILED else 8
+MAX_EXAMPLES = {"quick": 10, "ci": 30}.get(PROFILE, 100_000) if COMPILED else 8
 
 # `make` archives the classes of Spark. Java maps them if they suit, and says nothing if not.
 CLASSES = Path(sys.prefix, "spark.jsa")
@@ -46,18 +46,19 @@ if CLASSES.exists() and CLASSES.stat().st_size:
     archived = f"-XX:SharedArchiveFile={CLASSES} -Xshare:auto -Xlog:disable"
     os.environ.setdefault("SPARK_SUBMIT_OPTS", archived)
 
-FEED_TESTS = ("tests/feed/", "tests/engine/", "tests/index_files/")
+# Their kernels are those of Spark's workers, which would otherwise compile them.
+FEED_TESTS = ("tests/contracts/test_feeds.py", "tests/feed/", "tests/engine/", "tests/index_files/")
 
 
 @pytest.hookimpl(tryfirst=True)  # markers are set before -m selects by them
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that start Spark or PostgreSQL, limit examples, and order the tests."""
     for item in items:
         for name in {"spark", "postgres", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(name)
         if isinstance(item, pytest.Function):
             _limit_examples(item.obj)
-    items.sort(key=_order)
+    items[:] = arrange(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -86,20 +87,33 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _order(item: pytest.Item) -> int:
-    """Return the rank of a test in the order of the run.
+def arrange(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order that keeps all workers busy.
 
-    xdist gives each worker a contiguous share, and later moves tests from the end of one share to
-    another worker. So one worker first compiles the kernels of feeds, then runs the tests with
-    Spark, whose Python processes would otherwise compile the same kernels once each; the others
-    need neither. The longest tests come first, so that no worker is left with one at the end.
+    xdist gives each worker a contiguous share of equal size; a worker that is done takes tests from
+    the end of another's share. So the longest tests begin the shares:
+
+        first     the kernels of feeds, then the tests that share one session of Spark
+        second    the tests with Spark in processes of their own, which mostly wait for these
+        others    tests without Spark, which also fill up the first two shares
     """
-    if item.nodeid.startswith("tests/contracts/test_feeds.py"):
-        return 0
-    if item.get_closest_marker("spark"):
-        is_long = item.get_closest_marker("kill") or item.get_closest_marker("bench")
-        return 1 if is_long else 2
-    return 3 if item.nodeid.startswith(FEED_TESTS) else 4
+    feeds, sharing, own, others = (list[pytest.Item]() for _ in range(4))
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures or item.nodeid.startswith("tests/test_docs.py"):
+            sharing.append(item)  # the examples of a page run in one process
+        elif item.get_closest_marker("spark"):
+            own.append(item)
+        else:
+            (feeds if item.nodeid.startswith(FEED_TESTS[0]) else others).append(item)
+    others.sort(key=lambda item: not item.nodeid.startswith(FEED_TESTS))
+    first = [*feeds, *sorted(sharing, key=_is_short)]
+    room = max(0, len(items) // workers - len(first))
+    return [*first, *others[:room], *sorted(own, key=_is_short), *others[room:]]
+
+
+def _is_short(item: pytest.Item) -> bool:
+    return not (item.get_closest_marker("kill") or item.get_closest_marker("bench"))
 
 
 def _limit_examples(test: Any) -> None:

@@ -1,10 +1,13 @@
-"""Tests that need neither Spark nor a database do not load them."""
+"""Tests load neither Spark nor a database without need, and are in an order that suits workers."""
 
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from tests.conftest import arrange
 
 ROOT = Path(__file__).parents[1]
 COLLECT = """
@@ -28,3 +31,28 @@ def test_tests_of_the_model_load_neither_spark_nor_a_database() -> None:
         text=True,
     )
     assert child.returncode == 0, child.stdout + child.stderr
+
+
+def item(name: str, *markers: str, fixtures: tuple[str, ...] = ()) -> Any:
+    return SimpleNamespace(
+        nodeid=f"tests/{name}", fixturenames=fixtures, get_closest_marker=markers.__contains__
+    )
+
+
+def test_the_longest_tests_begin_the_shares_of_workers() -> None:
+    plain = [item(f"model/test_values.py::test_{number}") for number in range(9)]
+    items = [
+        *plain,
+        item("feed/test_plain.py::test_a"),
+        item("contracts/test_feeds.py::test_b"),
+        item("spark/test_api.py::test_c", "spark", fixtures=("spark",)),
+        item("test_docs.py::test_example[README.md:1]"),
+        item("spark/test_stop.py::test_d", "spark"),
+        item("kill/test_driver.py::test_e", "spark", "kill"),
+    ]
+    for workers in (1, 3, 100):
+        arranged = arrange(list(items), workers)
+        assert sorted(map(id, arranged)) == sorted(map(id, items))
+    names = [one.nodeid.rpartition("::test_")[2] for one in arrange(items, 3)]
+    assert names[:5] == ["b", "c", "example[README.md:1]", "a", "0"]
+    assert names[5:8] == ["e", "d", "1"]

@@ -1,8 +1,8 @@
 """Every example in README.md and docs/ runs.
 
 The Python blocks of a page share a namespace, and all its examples share a scratch directory with a
-copy of `examples/`. Every `$ tidings ...` line of a console block runs and must succeed. A block
-after `<!-- not run -->` is skipped.
+copy of `examples/`. Every `$ tidings ...` line of a console block runs, in this process, and must
+succeed. A block after `<!-- not run -->` is skipped.
 
 A line `$ tidings serve ... &` starts a service, at a free port, which `$ kill -9 %1` or the end of
 the page ends. Lines with `curl` call it, and must print what the page says, where `...` stands for
@@ -23,6 +23,9 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from tidings.app.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/**/*.md"))]
@@ -80,7 +83,8 @@ class PageRun:
             elif line == "kill -9 %1":
                 self.stop()
             elif line.startswith("tidings "):
-                run([*CLI, *shlex.split(line)[1:]], line)
+                result = CliRunner(env={"TERM": "dumb"}).invoke(app, shlex.split(line)[1:])
+                assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
             elif "curl " in line and self.service is not None:
                 self.call(line.replace(":8000", f":{self.port}"), output)
 
