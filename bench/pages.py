@@ -86,15 +86,23 @@ def others() -> float:
 
 
 def commit() -> str:
-    """Return the commit of the tree, `-dirty` if it has changes; `unknown` without git."""
-    line = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """Return the commit of the tree, `-dirty` if it has changes; `unknown` without git.
+
+    Results do not count: a run of several benches writes them one after the other.
+    """
     try:
-        found = subprocess.run(
-            line, capture_output=True, text=True, check=True, cwd=RESULTS.parent
-        ).stdout
+        head = _git("rev-parse", "--short", "HEAD")
+        changes = _git("status", "--porcelain", "--", ":/", ":(top,exclude)bench/results")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.strip()
+    return f"{head}-dirty" if changes else head
+
+
+def _git(*arguments: str) -> str:
+    line = ["git", *arguments]
+    return subprocess.run(
+        line, capture_output=True, text=True, check=True, cwd=RESULTS.parent
+    ).stdout.strip()
 
 
 def opening(title: str, result: Result, *remarks: str) -> list[str]:
