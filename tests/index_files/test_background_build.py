@@ -9,7 +9,8 @@ from tests.index_files.test_following import is_locked_while_it_closes, wait_unt
 from tests.index_files.test_publisher import matched_names, subscribe
 
 from tidings.errors import TidingsError
-from tidings.index_files import background_build, versions
+from tidings.index_files import publisher as publisher_module
+from tidings.index_files import versions
 from tidings.index_files.base_files import current_bundles
 from tidings.index_files.publisher import Publisher
 from tidings.store import Store
@@ -54,7 +55,7 @@ def slow(monkeypatch):
         go_on.wait()
         return current_bundles(path, part)
 
-    monkeypatch.setattr(background_build, "current_bundles", slowly)
+    monkeypatch.setattr(publisher_module, "current_bundles", slowly)
     return started, go_on
 
 
@@ -105,7 +106,7 @@ def test_a_thread_that_cannot_start_is_reported_and_retried(store, tmp_path, mon
         publisher.publish()
         subscribe(store, "bob")
         with monkeypatch.context() as patch:
-            patch.setattr(background_build, "Thread", CannotStart)
+            patch.setattr(publisher_module, "Thread", CannotStart)
             version = publisher.publish()
         assert matched_names(publisher.folder, version) == ["ann", "bob"]
         with pytest.raises(TidingsError, match="building a base of part 0: can't start new thread"):
@@ -183,7 +184,7 @@ def test_close_waits_for_a_thread_that_is_slow_to_start(store, tmp_path, monkeyp
     publisher = Publisher(tmp_path / "index", store.history, min_changed=0)
     publisher.publish()
     subscribe(store, "bob")
-    monkeypatch.setattr(background_build, "Thread", SlowStart)
+    monkeypatch.setattr(publisher_module, "Thread", SlowStart)
     publishing, closing = Thread(target=publisher.publish), Thread(target=publisher.close)
     publishing.start()
     started.wait()

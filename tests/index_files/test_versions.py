@@ -11,19 +11,26 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.index_files.test_file_names import HOSTILE
 
 from tidings import Event, Subscriber, Subscription, TidingsError
 from tidings.index_files.base_files import build_folder, new_part
-from tidings.index_files.file_names import file_name
-from tidings.index_files.manifest import Manifest
+from tidings.index_files.manifest import Manifest, is_file_name
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.index_files.version_cache import forget, serve
-from tidings.index_files.versions import KEPT_VERSIONS, PINS_EXPIRE_S, IndexFolder, locked_versions
+from tidings.index_files.versions import (
+    KEPT_VERSIONS,
+    PINS_EXPIRE_S,
+    IndexFolder,
+    file_name,
+    locked_versions,
+)
 from tidings.store import open_store
 from tidings.testing import workload
+
+HOSTILE = [".", "..", "../..", "/", "/etc", "a/../../b", "x" * 300, "a\0b", "A", "a", "ä", "%2e%2e"]
+HOSTILE += ["=a", ".new-x", "\ud800", "a b", "*", "?", "~", "\\..", "-", "CON"]
 
 LOCKER = """
 import sys
@@ -302,3 +309,10 @@ def test_stray_files_are_ignored(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=r"pins/q/0+ is damaged: it holds no version number"):
         folder.pin("q", 0)
     assert folder.pin("q", 1) == 1
+
+
+def test_file_names_are_unique_and_stay_in_their_folder() -> None:
+    names = [file_name(name) for name in [*HOSTILE, ""]]
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(is_file_name(name) and len(name) < 200 for name in names)
+    assert file_name("2b6e3c1a-0f") == "2b6e3c1a-0f"

@@ -1,6 +1,6 @@
 """Tables of other applications in SQLite: the kinds of their columns, and good keys.
 
-What PostgreSQL answers is judged in test_append_only_table.py and test_commit_horizon.py.
+What PostgreSQL answers is judged in test_append_only_table.py.
 """
 
 import sqlite3

@@ -24,8 +24,7 @@ from pyarrow import dataset, feather, ipc, parquet, types
 from tidings.errors import InvalidForm
 from tidings.formats.arrow_by_row import BATCH_BYTES, BATCH_ROWS, decoded_bytes
 from tidings.formats.arrow_validation import validate_fully
-from tidings.formats.parquet_claims import ColumnChunk, RowGroup, read_row_groups
-from tidings.formats.parquet_delta import check_delta_pages
+from tidings.formats.parquet_claims import ColumnChunk, RowGroup, check_delta_pages, read_row_groups
 from tidings.model.limits import Limits
 
 EXPANSION_FLOOR: Final = 256_000_000

@@ -7,7 +7,8 @@
 
 The newest version is the one with the largest number. Two things keep an older one: a *pin*
 survives its process, so that a replayed batch sees the same version again; a *lock* ends with its
-process, for batch jobs, which have no batch number to pin a version to.
+process, for batch jobs, which have no batch number to pin a version to. Ids of queries, which may
+contain anything, become file names that stay inside their folder.
 """
 
 import fcntl
@@ -18,16 +19,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from tempfile import NamedTemporaryFile
 from time import time
 from typing import Final
+from urllib.parse import quote
 from uuid import uuid4
 
 from tidings.compiled.array_file import Damaged, parsed
 from tidings.errors import TidingsError
-from tidings.index_files.file_names import file_name, former_folder
 from tidings.index_files.manifest import Manifest, read_manifest
 from tidings.index_files.mapped_file import reporting_full_disk
 from tidings.index_files.subscriber_table import hash_of
@@ -47,6 +49,9 @@ _LOCKS: Final = "holds"
 _LOCK_NAME: Final = re.compile(r"([0-9]{1,18})-[0-9a-f]{32}")
 _MANIFEST_NAME: Final = re.compile(r"version-([0-9]{12,18})\.json")
 _VERSION_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_NOT_READABLE: Final = re.compile(r"[^a-z0-9]+")
+_READABLE_LENGTH: Final = 40
 
 
 @dataclass(frozen=True)
@@ -272,3 +277,31 @@ def _is_older(path: Path, seconds: float) -> bool:
         return time() - path.stat().st_mtime > seconds
     except FileNotFoundError:
         return False
+
+
+def file_name(name: str) -> str:
+    """Return a name for the file or folder of an id; no two ids share one.
+
+    Ids of lower-case letters, digits, `.`, `_` and `-` are kept, such as those that Spark gives its
+    queries. All others are named by a hash after a readable prefix, so that `..`, slashes, NUL,
+    long names, and names that differ only in case, stay apart and inside their folder.
+
+    >>> file_name("6f1c-22"), file_name("..")[:6], file_name("A query")[:10]
+    ('6f1c-22', '=-5ec1', '=a-query-0')
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    readable = _NOT_READABLE.sub("-", name.lower()).strip("-")[:_READABLE_LENGTH]
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    return f"={readable}-{digest}"
+
+
+def former_folder(folder: Path, name: str) -> Path | None:
+    """Return where an earlier release kept the files of an id, if they are still there.
+
+    Only entries of the folder are considered, so that no id can lead out of it.
+    """
+    former = quote(name, safe="", errors="replace")
+    if former == file_name(name) or not folder.is_dir():
+        return None
+    return next((path for path in folder.iterdir() if path.name == former), None)

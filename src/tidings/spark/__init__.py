@@ -7,9 +7,8 @@ quality of deliveries, `dead_letters` returns the rows that cannot be read as pu
 
 from tidings.spark.analysis.diversify import diversify, diversify_approximately
 from tidings.spark.analysis.evaluate import evaluate
-from tidings.spark.api import dead_letters, feed, match, outcomes, target
+from tidings.spark.api import dead_letters, describe, feed, match, outcomes, target
 from tidings.spark.match_stage.event_watch import EventWatch
-from tidings.spark.plan import describe
 from tidings.spark.session import session
 from tidings.spark.sinks.parquet import parquet_sink
 from tidings.spark.sinks.store import store_sink

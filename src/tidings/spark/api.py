@@ -1,5 +1,6 @@
 """The functions of `tidings.spark`: DataFrame in, DataFrame out, batch and streaming alike."""
 
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings.errors import InvalidPolicy
 from tidings.formats.arrow import DELIVERIES, MATCHES
+from tidings.index.access.description import AccessDescription
 from tidings.index_files.mapped_matcher import ranked_by_index
 from tidings.model import named_parts, validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.policy import DEFAULT_POLICY
 from tidings.score import SCORERS
 from tidings.spark.inputs import DefaultPolicy, Subscribers, Subscriptions, matcher_source
-from tidings.spark.match_stage.matcher_source import MatcherSource
+from tidings.spark.match_stage.matcher_source import FolderSource, MatcherSource
 from tidings.spark.match_stage.results import (
     DEAD_LETTERS,
     ROW,
@@ -167,3 +169,67 @@ def target(  # noqa: PLR0913
     candidates = send_to_parts(numbered, source).mapInArrow(stage.batches, schema)
     ranked = candidates.withColumn("position", f.row_number().over(best).cast("long"))
     return ranked.where(f.col("position") <= most).drop(ROW)
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """The subscribers of one part: the index of its file, and what is kept beside it."""
+
+    index: AccessDescription
+    beside: int
+    """Subscriptions that changed after the file was written, or that cannot be written to it."""
+
+    def __str__(self) -> str:
+        return f"{self.index}\n  beside it: {self.beside:,} subscriptions."
+
+
+@dataclass(frozen=True)
+class SparkPlan:
+    """The stages of a pipeline on Spark, and the structures of the matchers of its workers."""
+
+    streaming: bool
+    buckets: int
+    version: int | None
+    """The version of the index files, or None if subscribers travel as objects."""
+    follows: bool
+    parts: tuple[PartPlan, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as they are written as JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.version is None:
+            source = "objects, since a policy holds a function of the user"
+        else:
+            source = f"index files of version {self.version}"
+            source += ", newer ones from the next batch on" if self.follows else ""
+        state = "a state store, one blob a bucket" if self.streaming else "memory, as it is a batch"
+        lines = [
+            f"matching: {len(self.parts)} parts of {source}.",
+            f"windows: {self.buckets} buckets in {state}.",
+        ]
+        return "\n".join([*lines, *(f"part {n}: {part}" for n, part in enumerate(self.parts))])
+
+
+def describe(
+    publications: DataFrame,
+    subscriptions: Subscriptions,
+    subscribers: Subscribers = None,
+    **options: Any,
+) -> SparkPlan:
+    """Return how `feed` would run with the same arguments; `print` the result to read it.
+
+    The index files are written as `feed` writes them, and read in this process.
+    """
+    chosen = read_options(options)
+    settings = chosen.bucket_settings(streaming=publications.isStreaming)
+    source = matcher_source(publications, subscriptions, subscribers, **chosen.of_matchers)
+    matchers = [source.matcher(part) for part in range(source.parts)]
+    return SparkPlan(
+        publications.isStreaming,
+        settings.buckets,
+        source.task_version() if isinstance(source, FolderSource) else None,
+        source.follows,
+        tuple(PartPlan(matcher.describe(), matcher.beside) for matcher in matchers),
+    )

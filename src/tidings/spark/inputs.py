@@ -4,22 +4,34 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import currentframe
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as t
 
-from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription, shown
+from tidings.errors import (
+    ImpossibleCondition,
+    InvalidForm,
+    InvalidPolicy,
+    InvalidSubscription,
+    shown,
+)
 from tidings.formats import arrow, files
+from tidings.formats.arrow_by_row import EVENT_COLUMNS
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.index_files.versions import IndexFolder
 from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, attempt
+from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.limits import TRUSTED, Limits
+from tidings.model.profile import Profile
 from tidings.model.records import Subscription
+from tidings.model.values import Family
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.spark.match_stage.matcher_source import (
     THRESHOLD,
@@ -27,13 +39,12 @@ from tidings.spark.match_stage.matcher_source import (
     MatcherSource,
     PickledSource,
 )
-from tidings.spark.match_stage.store_followers import (
+from tidings.spark.store_publishers import (
     FOLDER,
     PublishSettings,
     store_publishers,
     temporary_folder,
 )
-from tidings.spark.schema_warnings import warn_of_conditions
 from tidings.store import Store
 
 T = TypeVar("T")
@@ -44,6 +55,14 @@ SubscriberRecords = Iterable[Subscriber | JsonForm] | Mapping[str, Policy | Json
 Subscribers = DataFrame | SubscriberRecords | Policy | str | Path | None
 DefaultPolicy = Policy | JsonForm | None
 _SHOWN = 5
+_FAMILIES: Final[dict[type[t.DataType], Family]] = {
+    t.NumericType: "number",
+    t.StringType: "string",
+    t.BooleanType: "boolean",
+    t.TimestampType: "time",
+    t.TimestampNTZType: "time",
+    t.DateType: "time",
+}
 
 
 def matcher_source(  # noqa: PLR0913
@@ -80,7 +99,9 @@ def matcher_source(  # noqa: PLR0913
         version = None if publications.isStreaming else subscriptions.lock_newest()
         return FolderSource(subscriptions, version)
     records = _members(subscriptions, subscribers, limits, default)
-    warn_of_conditions(publications, chain.from_iterable(each.subscriptions for each in records))
+    warn_of_conditions(
+        publications, chain.from_iterable(bundle.subscriptions for bundle in records)
+    )
     threshold = publications.sparkSession.conf.get(THRESHOLD, None)
     if not seal:
         return PickledSource.of(records, threshold)
@@ -120,8 +141,10 @@ def _members(
 ) -> list[SubscriberBundle]:
     """Return subscribers with their subscriptions; bad records are refused together."""
     valid = _all_valid("subscription", _subscriptions(subscriptions, limits))
-    owners = sorted({each.subscriber for each in valid})
-    if twice := [id for id, count in Counter(each.id for each in valid).items() if count > 1]:
+    owners = sorted({subscription.subscriber for subscription in valid})
+    if twice := [
+        id for id, count in Counter(subscription.id for subscription in valid).items() if count > 1
+    ]:
         raise InvalidSubscription(f"subscription {twice[0]!r} occurs twice")
     if isinstance(subscribers, Policy):
         subscribers, default = None, subscribers
@@ -180,8 +203,44 @@ def _objects(
 def _all_valid(what: str, records: Iterator[T | BadRecord]) -> list[T]:
     """Return all records, or refuse them with the positions and reasons of the first bad ones."""
     all_records = list(records)
-    bad = [each for each in all_records if isinstance(each, BadRecord)]
+    bad = [record for record in all_records if isinstance(record, BadRecord)]
     if bad:
-        reasons = "\n".join(f"  {each.position}: {each.reason}" for each in bad[:_SHOWN])
+        reasons = "\n".join(f"  {record.position}: {record.reason}" for record in bad[:_SHOWN])
         raise InvalidForm(f"{len(bad)} of {len(all_records)} {what}s cannot be used:\n{reasons}")
-    return [each for each in all_records if not isinstance(each, BadRecord)]
+    return [record for record in all_records if not isinstance(record, BadRecord)]
+
+
+def warn_of_conditions(publications: DataFrame, subscriptions: Iterable[Subscription]) -> None:
+    """Warn of conditions on attributes that are not columns, or columns of another type."""
+    diagnosis = compare_with_schema(publications.schema, subscriptions)
+    if diagnosis.findings:
+        lines = "".join(f"\n  {line}" for line in diagnosis.lines)
+        text = f"no publication can satisfy these conditions:{lines}"
+        warnings.warn(text, ImpossibleCondition, stacklevel=_calls_within_tidings())
+
+
+def compare_with_schema(schema: t.StructType, subscriptions: Iterable[Subscription]) -> Diagnosis:
+    """Compare subscriptions with columns; the keys of maps, and lines of JSON, may be anything."""
+    if "id" not in schema.names:
+        return Diagnosis(0, 0)
+    columns = {field.name: field.dataType for field in schema if field.name not in EVENT_COLUMNS}
+    profile = Profile.of_types({name: _family(kind) for name, kind in columns.items()})
+    diagnosis = diagnose(subscriptions, profile)
+    has_map = any(isinstance(kind, t.MapType) for kind in columns.values())
+    return diagnosis.only("type") if has_map else diagnosis.only("attribute", "type")
+
+
+def _family(kind: t.DataType) -> Family | None:
+    """Return the family of the values of a column, or of the elements of its lists."""
+    if isinstance(kind, t.ArrayType):
+        kind = kind.elementType
+    families = (family for spark_type, family in _FAMILIES.items() if isinstance(kind, spark_type))
+    return next(families, None)
+
+
+def _calls_within_tidings() -> int:
+    """Return the stack level at which a warning names the line of the user."""
+    frame, level = currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tidings."):
+        frame, level = frame.f_back, level + 1
+    return level

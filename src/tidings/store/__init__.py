@@ -6,8 +6,7 @@ another application, from which `AppendOnlyTable` reads a table.
 
 from tidings.errors import StoreError, VersionGone
 from tidings.store.append_batch import AppendResult
-from tidings.store.append_only_table import AppendOnlyTable, TableColumn
-from tidings.store.commit_horizon import CommitHorizon
+from tidings.store.append_only_table import AppendOnlyTable, CommitHorizon, TableColumn
 from tidings.store.dead_letters import StoredLetter
 from tidings.store.engine_log import EngineStep
 from tidings.store.notifications import Inbox

@@ -1,17 +1,23 @@
-"""Another application's append-only table, read in order of its key: an outbox, an event log."""
+"""Another application's append-only table, read in order of its key: an outbox, an event log.
 
+Transactions commit out of order, so a reader that followed the largest key would miss rows. It
+reads up to the commit horizon instead: the key up to which all rows are visible.
+"""
+
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from tidings.errors import StoreError
 from tidings.model import validate
-from tidings.store.dialect import DIALECTS, Dialect
+from tidings.store.dialect import DIALECTS, PREPARED, Dialect
 from tidings.store.protocol import Database, Row, Session
 
 T = TypeVar("T")
 
 _FORBIDDEN: Final = '"?%\0'
+_POLL_EVERY_S: Final = 0.05
 
 
 class TableColumn(NamedTuple):
@@ -113,3 +119,49 @@ def _quoted(name: str) -> str:
             "does"
         )
     return f'"{name}"'
+
+
+@dataclass(frozen=True)
+class HorizonCandidate:
+    """A largest key that was seen, and the transactions that were writing after that.
+
+    Once these have ended, no row with a smaller key can appear: its transaction would have taken
+    the key before, and a transaction is among the writers from then until it ends.
+    """
+
+    top: int
+    writers: frozenset[str]
+
+
+@dataclass
+class CommitHorizon:
+    """The horizon of one table, polled repeatedly.
+
+    A long transaction holds back only rows that come after it began to write, provided that the
+    horizon was polled before it.
+    """
+
+    table: AppendOnlyTable
+    upto: int | None = None
+    _next: HorizonCandidate | None = field(default=None, init=False)
+
+    def look(self, patience_s: float) -> int | None:
+        """Return the horizon, waiting for writers for up to `patience_s`; None if not known yet."""
+        deadline = time.monotonic() + patience_s
+        self._advance()
+        if self._next is None:
+            top = self.table.top()
+            if top is None:
+                return self.upto
+            # A writer of now may be PREPARED later, under that name.
+            self._next = HorizonCandidate(top, self.table.writers() | {PREPARED})
+        while not self._advance() and time.monotonic() < deadline:
+            time.sleep(_POLL_EVERY_S)
+        return self.upto
+
+    def _advance(self) -> bool:
+        """Move to the candidate if all of its writers have ended."""
+        if self._next is None or self._next.writers & self.table.writers():
+            return False
+        self.upto, self._next = self._next.top, None
+        return True

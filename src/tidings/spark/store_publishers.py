@@ -10,10 +10,9 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from tidings.errors import prefix_errors
-from tidings.index_files.file_names import file_name
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.read_source import Defaults
-from tidings.index_files.versions import IndexFolder
+from tidings.index_files.versions import IndexFolder, file_name
 from tidings.policy import DEFAULT_POLICY, Policy
 from tidings.store import Store
 

@@ -16,7 +16,7 @@ from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import IndexFolder
 from tidings.spark.inputs import matcher_source
 from tidings.spark.match_stage.matcher_source import FolderSource
-from tidings.spark.match_stage.store_followers import (
+from tidings.spark.store_publishers import (
     FOLDER,
     PublishSettings,
     StorePublishers,
@@ -97,7 +97,7 @@ import sys
 from types import SimpleNamespace as Namespace
 from tidings import Subscriber
 from tidings.spark.inputs import matcher_source
-from tidings.spark.match_stage.store_followers import FOLDER
+from tidings.spark.inputs import FOLDER
 from tidings.store import open_store
 
 store = open_store(sys.argv[1])
