@@ -32,8 +32,8 @@ from tidings.formats.arrow import events_to_table
 from tidings.index import box_index, interval_index
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers
+from tidings.index_files.target_boxes import REPAID
 from tidings.model.conditions.predicate import Condition, predicate
-from tidings.rank.encoded_boxes import REPAID
 from tidings.rank.target_index import ASKED
 from tidings.spark.match_stage.matcher_source import FolderSource
 from tidings.spark.match_stage.results import TargetStage

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Int32s
-from tidings.compiled.growable import grown
+from tidings.compiled.arrays import grown
 from tidings.engine.due_page import NOTHING_DUE, DuePage
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality

@@ -27,10 +27,10 @@ from tidings.index.boxes.protocol import BoxAnswers
 from tidings.index_files.string_table import StringTable
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.index_files.subscriber_table import SubscriberTable
+from tidings.index_files.target_boxes import NumberTargets
 from tidings.model.records import Event
 from tidings.rank.bulk.protocol import IndexExtent, RankMethod
 from tidings.rank.bulk.ranker import rank_events, read_methods, write_methods
-from tidings.rank.encoded_boxes import NumberTargets
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
 from tidings.score import Scorer

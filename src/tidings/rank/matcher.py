@@ -1,7 +1,8 @@
 """Match and score: from an event to the subscribers, or the subscriptions, that want it.
 
-With the index `access` the compiled rankers of `bulk` do both. With any other index each scorer
-ranks its own subscriber in Python, which is the definition.
+`Matcher` decides which index answers. With the index `access` the compiled rank methods of `bulk`
+do both. With any other index each scorer ranks its own subscriber in Python, which is the
+definition.
 """
 
 from collections import defaultdict

@@ -10,9 +10,9 @@ from tidings.feed.columnar.delivery_batch import (
     IdTables,
     object_deliveries,
 )
+from tidings.feed.columnar.enrolled_subscribers import EnrolledSubscribers
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.matched_sets import EMPTY, MatchedSets
-from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.model.records import Delivery, Event
 
 SECOND = 1_000_000

@@ -22,7 +22,7 @@ from tidings.diversify.divrank import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout
-from tidings.feed.columnar.match_batch import OfferedEvents
+from tidings.feed.columnar.offers import OfferedEvents
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.feed.plain import PlainFeeds
 from tidings.model.records import Delivery, Event, Match

@@ -8,10 +8,10 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
+from tidings.feed.columnar.enrolled_subscribers import EnrolledSubscribers
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.matched_sets import MatchedSets
-from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.model.records import Delivery
 from tidings.model.values import format_time
 

@@ -21,16 +21,16 @@ from tidings.feed.columnar.delivery_batch import (
     object_deliveries,
 )
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
+from tidings.feed.columnar.enrolled_subscribers import EnrolledSubscribers
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TIME, Offers
-from tidings.feed.columnar.match_batch import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.matched_sets import MatchedSets
+from tidings.feed.columnar.offers import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.rules.table import CohortOffers, RuleTable, grouped
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
-from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.feed.policy_key import counts_published
 from tidings.feed.protocol import Offer, report_set_aside
 from tidings.model.records import Delivery, Event, Match

@@ -4,9 +4,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.compiled.arrays import aligned
 from tidings.compiled.simd import LANES
 from tidings.index.access.encoding import EncodedSubscriptions
 from tidings.index.access.kernels.records import BETWEEN, Records

@@ -5,10 +5,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.arrays import aligned, total_bytes
 from tidings.compiled.simd import LANES
-from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.kernels.cluster import SortScratch, cluster
 from tidings.index.boxes.kernels.exact_blocks import (
     ExactLayout,

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.model.values import Range
 
 

@@ -5,11 +5,10 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.arrays import aligned, total_bytes
 from tidings.compiled.simd import LANES
 from tidings.errors import TidingsError
-from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.aggregate import named_aggregate
 from tidings.index.boxes.kernels.cluster import SortScratch, cluster
 from tidings.index.boxes.kernels.quantize import (

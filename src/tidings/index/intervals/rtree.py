@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
+from tidings.compiled.arrays import aligned, total_bytes
 from tidings.compiled.simd import LANES
-from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.kernels.rtree import (
     BRANCHING,
     STATE,

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.protocol import RankedIntervals, padded_rows
 from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Float32s, Float64s, Int64s
+from tidings.compiled.arrays import aligned
 from tidings.index.intervals.kernels.sopt_r_simd import (
     FAN,
     STATE,

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.elementary_cells import cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
 from tidings.index.intervals.kernels.btree_search import search_tree

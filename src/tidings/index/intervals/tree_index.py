@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.kernels.rtree import fill_rest
 from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, in_batches

@@ -7,7 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
-from tidings.compiled.growable import grown
+from tidings.compiled.arrays import grown
 from tidings.index.access.kernels.partial_match import Hits
 from tidings.rank.bulk.kernels.rank import (
     MAX,

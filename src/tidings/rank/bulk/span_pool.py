@@ -7,7 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import AnyArray, Int64s
-from tidings.compiled.growable import grown
+from tidings.compiled.arrays import grown
 from tidings.rank.bulk.kernels.relaxed import Spans
 
 NOTHING: Final = np.empty(0)

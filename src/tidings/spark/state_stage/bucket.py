@@ -17,7 +17,7 @@ from tidings.errors import StateError, shown
 from tidings.feed.columnar.event_table import check_content
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.match_batch import OfferedEvents
+from tidings.feed.columnar.offers import OfferedEvents
 from tidings.feed.policy_key import needs_attributes, same_feed, without_rules
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.manifest import RefusedRecord
@@ -105,8 +105,8 @@ class Bucket:
 
     def _unreported(self, refused: Sequence[RefusedRecord]) -> list[RefusedRecord]:
         """Return the refused records that were not refused before, for the same reason."""
-        before, self.reported = {*self.reported}, [each.fingerprint for each in refused]
-        return [each for each in refused if each.fingerprint not in before]
+        before, self.reported = {*self.reported}, [record.fingerprint for record in refused]
+        return [record for record in refused if record.fingerprint not in before]
 
     def _without_repeats_and_late(self, batch: MatchBatch) -> tuple[MatchBatch, list[pa.Table]]:
         """Leave out repeated events, which are dead letters, and late ones (`late_events`)."""
@@ -324,7 +324,7 @@ def unpack_state(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             fits = len(pair) == len(SetAside._fields) and all(map(isinstance, pair, (int, str)))
             check(fits, FRAME.name, f"the entry of {shown(name)} is not a fingerprint and a reason")
         reported = header.get("reported", [])
-        numbers = isinstance(reported, list) and all(type(each) is int for each in reported)
+        numbers = isinstance(reported, list) and all(type(number) is int for number in reported)
         check(numbers, FRAME.name, "the reported records are not a list of fingerprints")
         for name in ("feeds", "waiting"):
             check(isinstance(columns[name], bytes), FRAME.name, f"column {name} is not bytes")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Int32s, Int64s
-from tidings.index.array_bytes import total_bytes
+from tidings.compiled.arrays import total_bytes
 from tidings.index.boxes.kernels.memtable import EXACT, MAX, SUM, MemtableRows, search_memtable
 from tidings.index.boxes.kernels.quantize import BoxBounds, CodeCuts, Liveness
 from tidings.index.boxes.kernels.relaxed_layout import pack, total_weights

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.arrays import aligned
 from tidings.compiled.jit import inner, wide_vectors
 from tidings.compiled.simd import splat
 
@@ -32,6 +32,7 @@ class SearchTree(NamedTuple):
 def search_tree(numbers: Float64s) -> SearchTree:
     """Build the tree over ascending numbers for `count_until`; O(n), n (1 + 1/15) keys."""
     levels = [numbers]
+    # Children are found by arithmetic, so nodes need no pointers.
     while len(levels[-1]) > FAN:
         levels.append(levels[-1][::FAN])
     padded = [-(-max(1, len(level)) // FAN) * FAN for level in levels]

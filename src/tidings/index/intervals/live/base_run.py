@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Float64s, Int64s
-from tidings.index.array_bytes import total_bytes
+from tidings.compiled.arrays import aligned, total_bytes
 from tidings.index.intervals.kernels.delta_grid import BITS, NEVER
 from tidings.index.intervals.kernels.live import KEY, STAMP, Run, RunEntries
 from tidings.index.intervals.kernels.rtree import RTree

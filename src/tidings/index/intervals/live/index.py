@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.index.background import BackgroundMerge
 from tidings.index.intervals.kernels.delta_grid import Grid
 from tidings.index.intervals.kernels.hash_table import HashTable

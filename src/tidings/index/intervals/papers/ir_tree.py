@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
+from tidings.compiled.arrays import total_bytes
 from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.kernels.hash_table import HashTable, table_refill
 from tidings.index.intervals.kernels.rtree import RTree
 from tidings.index.intervals.papers.kernels.ir_blocks import (

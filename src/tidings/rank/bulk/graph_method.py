@@ -6,8 +6,8 @@ import numpy as np
 
 from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.array_types import AnyArray
+from tidings.compiled.arrays import grown
 from tidings.compiled.exact_sum import PARTS
-from tidings.compiled.growable import grown
 from tidings.index.access.kernels.validate import nodes_valid
 from tidings.model.conditions.predicate import Predicate
 from tidings.model.records import Subscription
@@ -60,19 +60,19 @@ class GraphMethod:
 
     @classmethod
     def read(cls, reader: Reader, extent: IndexExtent) -> "GraphMethod":
-        """Return the ranker of a file; stamps must be 0, see `RankTable.read`."""
-        ranker = cls()
-        ranker._table = RankTable.read(reader, extent.subscriptions, extent.owners)
-        ranker._owners = reader.array("whose", np.int32, extent.subscriptions)
-        same = np.array_equal(ranker._owners, ranker._table.owners)
+        """Return the method of a file; stamps must be 0, see `RankTable.read`."""
+        method = cls()
+        method._table = RankTable.read(reader, extent.subscriptions, extent.owners)
+        method._owners = reader.array("whose", np.int32, extent.subscriptions)
+        same = np.array_equal(method._owners, method._table.owners)
         reader.require(same, "whose", "differ from the owners of the rows")
-        graphs = ranker._graphs = reader.array("people", GRAPH, extent.owners)
+        graphs = method._graphs = reader.array("people", GRAPH, extent.owners)
         reader.finite("people", graphs["share"], 1.0)
         reader.within_bounds("people", graphs["adds"], 2)
         unstamped = not (graphs["stamp"].any() or graphs["place"].any())
         reader.require(unstamped, "people", "are stamped")
-        ranker._read_graphs(reader, extent)
-        return ranker
+        method._read_graphs(reader, extent)
+        return method
 
     def _read_graphs(self, reader: Reader, extent: IndexExtent) -> None:
         """Read nodes and edges, and which predicates are which nodes."""

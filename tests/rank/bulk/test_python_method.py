@@ -10,7 +10,7 @@ from tests.rank.bulk.plain import expected_rows, owner, request, rows
 
 from tidings import Event, Subscription
 from tidings.rank.bulk.protocol import Unranked
-from tidings.rank.bulk.python_ranker import PythonMethod, Unprepared
+from tidings.rank.bulk.python_method import PythonMethod, Unprepared
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidSubscription
-from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
+from tidings.feed.columnar.enrolled_subscribers import EnrolledSubscribers
 
 
 @given(st.lists(st.sampled_from([f"u{n}" for n in range(30)]), max_size=80))

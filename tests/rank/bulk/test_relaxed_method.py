@@ -9,7 +9,7 @@ from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
 from tidings.rank.bulk.protocol import Owner
-from tidings.rank.bulk.relaxed_ranker import AttributeNumbers, RelaxedMethod
+from tidings.rank.bulk.relaxed_method import AttributeNumbers, RelaxedMethod
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 

@@ -121,15 +121,15 @@ class NumberTargets:
     ) -> None:
         segment = self._segment
         encoded = segment.picked(np.arange(len(segment)))
-        found = encoded_ranges(encoded, self._vocabulary)
-        if found is None:
+        source = encoded_ranges(encoded, self._vocabulary)
+        if source is None:
             return
-        size, rows = len(encoded), NumericRows(found.attributes)
+        size, rows = len(encoded), NumericRows(source.attributes)
         scores: Float64s | None = None
         if self._exact:
             scores = np.empty(size)
             scores[encoded.numbers] = encoded.scores
-        boxes = live_targets(found.ranges.boxes(scores, size, len(found.attributes)))
+        boxes = live_targets(source.ranges.boxes(scores, size, len(source.attributes)))
         boxes.delete_many(segment.numbers[segment.tombstones < NEVER])
 
         def by_boxes() -> None:

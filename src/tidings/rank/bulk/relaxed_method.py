@@ -93,20 +93,20 @@ class RelaxedMethod:
 
     @classmethod
     def read(cls, reader: Reader, extent: IndexExtent) -> "RelaxedMethod":
-        """Return the ranker of a file."""
-        ranker, within = cls(), reader.within("parts")
-        ranker._table = RankTable.read(reader, extent.subscriptions, extent.owners)
-        parts = ranker._parts = SpanPool.read(within, PART, extent.subscriptions)
+        """Return the method of a file."""
+        method, within = cls(), reader.within("parts")
+        method._table = RankTable.read(reader, extent.subscriptions, extent.owners)
+        parts = method._parts = SpanPool.read(within, PART, extent.subscriptions)
         names = reader.texts("attributes").strings().to_pylist()
         attributes = parts.values["attribute"]
         within.finite("values", parts.values["weight"], MOST_WORTH)
         within.within_bounds("values", attributes, len(names))
         uses = np.bincount(attributes, minlength=len(names)).tolist()
-        ranker._attributes = AttributeNumbers.of(names, uses)
+        method._attributes = AttributeNumbers.of(names, uses)
         within.within_bounds("values", parts.values["group"], MOST)
         fits = (parts.firsts < 0) | (extent.largest_parts < parts.sizes)
         within.require(fits.all(), "sizes", "are smaller than the records of the index need")
-        return ranker
+        return method
 
     def supports(self, scorer: Scorer) -> bool:
         """Return whether this is the relaxed scorer with the aggregate `sum`."""

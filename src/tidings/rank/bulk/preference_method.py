@@ -32,10 +32,10 @@ class PreferenceMethod:
 
     @classmethod
     def read(cls, reader: Reader, extent: IndexExtent) -> "PreferenceMethod":
-        """Return the ranker of a file."""
-        ranker = cls()
-        ranker._table = RankTable.read(reader, extent.subscriptions, extent.owners)
-        return ranker
+        """Return the method of a file."""
+        method = cls()
+        method._table = RankTable.read(reader, extent.subscriptions, extent.owners)
+        return method
 
     def supports(self, scorer: Scorer) -> bool:
         """Return whether this is the preference scorer, with any aggregate, or the exact one."""

@@ -10,7 +10,7 @@ from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
 from tidings.errors import TidingsError
-from tidings.rank.bulk.graph_ranker import GraphMethod
+from tidings.rank.bulk.graph_method import GraphMethod
 from tidings.rank.bulk.protocol import Owner
 from tidings.score.graph import Graph
 from tidings.score.relaxed import Relaxed
@@ -119,7 +119,7 @@ def test_a_score_of_zero_is_no_match() -> None:
 
 
 def test_epochs_that_run_out_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.rank.bulk.graph_ranker.EPOCHS", len(EVENTS) + 3)
+    monkeypatch.setattr("tidings.rank.bulk.graph_method.EPOCHS", len(EVENTS) + 3)
     owners = owners_of([("graph", [[("a = 1", 0.8, "active"), ("b = 1", 0.4, "active")]])])
     method = GraphMethod()
     method.update(owners)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
-from tidings.rank.bulk.preference_ranker import PreferenceMethod
+from tidings.rank.bulk.preference_method import PreferenceMethod
 from tidings.rank.bulk.protocol import Owner
 from tidings.score.exact import Exact
 from tidings.score.graph import Graph

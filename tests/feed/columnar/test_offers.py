@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.match_batch import read_offers, runs_of
+from tidings.feed.columnar.offers import read_offers, runs_of
 from tidings.model.records import Event, Match
 from tidings.window import Moment
 

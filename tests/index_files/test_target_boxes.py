@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from tests.rank.test_target_index import events, subscriptions, whole
 
 from tidings import Event, Exact, Relaxed, Subscription
+from tidings.index_files import target_boxes
 from tidings.index_files.mapped_matcher import build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
-from tidings.rank import encoded_boxes
 from tidings.rank.matcher import Matcher
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build boxes for the first event, and always find them faster."""
-    monkeypatch.setattr(encoded_boxes, "ASKED", 1)
+    monkeypatch.setattr(target_boxes, "ASKED", 1)
     times = iter(range(1, 10**9))
-    monkeypatch.setattr(encoded_boxes, "least_seconds", lambda _: next(times))
+    monkeypatch.setattr(target_boxes, "least_seconds", lambda _: next(times))
 
 
 def owned(some: list[Subscription]) -> list[Subscription]:
@@ -80,7 +80,7 @@ def test_boxes_answer_and_others_do_not_need_them():
 
 def test_slower_boxes_are_not_used(monkeypatch: pytest.MonkeyPatch):
     times = iter(range(10**9, 0, -1))
-    monkeypatch.setattr(encoded_boxes, "least_seconds", lambda _: next(times))
+    monkeypatch.setattr(target_boxes, "least_seconds", lambda _: next(times))
     base = build_base(bundle_subscribers((), ranges(50))).matcher
     assert base.best_numbers(ASKED, 3, Exact()) is None
     assert base.best_numbers(ASKED, 3, Exact()) is None

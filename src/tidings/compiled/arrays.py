@@ -1,0 +1,48 @@
+"""Arrays that grow by doubling or begin on a cache line, and the bytes that arrays take."""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.compiled.array_types import AnyArray
+
+LINE: Final = 64
+
+
+def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
+    """Return an array of at least `size` rows: itself, or a copy of twice the rows and more.
+
+    New rows are `fill`.
+
+    >>> grown(np.array([7, 8]), 3, fill=-1)
+    array([ 7,  8, -1, -1])
+    """
+    if size <= len(array):
+        return array
+    # Not `np.resize`, which repeats the old rows, and not `ndarray.resize`, which views forbid.
+    longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def aligned(size: int, dtype: Any) -> npt.NDArray[Any]:
+    """Return an uninitialized array whose first number is at a 64-byte boundary."""
+    width = np.dtype(dtype).itemsize
+    # NumPy aligns to 16 bytes: one more line, and the start is moved to the boundary.
+    raw = np.empty(size * width + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size * width].view(dtype)
+
+
+def total_bytes(*arrays: Any) -> int:
+    """Return the bytes of all arrays, also of those in nested tuples; other values count 0.
+
+    >>> import numpy as np
+    >>> total_bytes((np.zeros(2), (np.zeros(3, np.int32), 7)), np.zeros(1))
+    36
+    """
+    return sum(
+        total_bytes(*item) if isinstance(item, tuple) else int(getattr(item, "nbytes", 0))
+        for item in arrays
+    )
