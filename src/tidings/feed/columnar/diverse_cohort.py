@@ -14,12 +14,15 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
 from tidings.feed.columnar import policy_codes as codes
-from tidings.feed.columnar.calendar_periods import (
-    NO_PERIODS,
-    calendar_of,
-    ends_for,
-    first_end,
-    set_starts,
+from tidings.feed.columnar.cohort_arrays import (
+    CohortOutput,
+    DeliveryBuffer,
+    concatenated_ranges,
+    lengthened,
+    packed_slabs,
+    pool_size,
+    run_kernel,
+    take_last,
 )
 from tidings.feed.columnar.delivery_batch import CohortDeliveries
 from tidings.feed.columnar.event_features import FeatureCache
@@ -35,6 +38,7 @@ from tidings.feed.columnar.kernels.diverse_choose import peek
 from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_diverse_history
 from tidings.feed.columnar.kernels.diverse_periodic import advance_diverse, offer_diverse_periodic
 from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
+from tidings.feed.columnar.kernels.diverse_window import RangeSize
 from tidings.feed.columnar.kernels.layout import (
     END,
     HELD,
@@ -52,15 +56,12 @@ from tidings.feed.columnar.kernels.layout import (
     Scratch,
     SearchCodes,
 )
-from tidings.feed.columnar.ranked_cohort import (
-    CohortOutput,
-    DeliveryBuffer,
-    concatenated_ranges,
-    lengthened,
-    packed_slabs,
-    pool_size,
-    run_kernel,
-    take_last,
+from tidings.feed.columnar.period_ends import (
+    NO_PERIODS,
+    calendar_of,
+    ends_for,
+    first_end,
+    set_starts,
 )
 from tidings.policy import Policy
 from tidings.window import Moment
@@ -89,14 +90,6 @@ class ChosenPlaces(NamedTuple):
 
     places: Int64s
     ranks: Float64s
-
-
-class RangeSize(NamedTuple):
-    """The times of the oldest and newest match of a range, and how many matches it holds."""
-
-    oldest_us: int
-    newest_us: int
-    held: int
 
 
 class DiverseCohort:
@@ -310,13 +303,7 @@ class DiverseCohort:
 
     def deliveries(self, output: CohortOutput) -> CohortDeliveries:
         """Return the output with the numbers of the subscribers."""
-        return CohortDeliveries(
-            self.subscriber[output.columns[:, layout.ROW]].astype(np.int64),
-            output.columns,
-            output.ranks,
-            output.scores,
-            self.policy.window.name,
-        )
+        return output.deliveries(self.subscriber, self.policy.window.name)
 
     def end_after(self, position: int) -> int:
         """Return the first end that a match from a position on can wait for."""

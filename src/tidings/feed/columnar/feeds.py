@@ -13,7 +13,6 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
 from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
-from tidings.feed.columnar.deadlines import Deadlines
 from tidings.feed.columnar.delivery_batch import (
     CohortDeliveries,
     DeliveryBatch,
@@ -27,6 +26,7 @@ from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TI
 from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.offers import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.peek import current_diverse, current_ranked
+from tidings.feed.columnar.period_ends import Deadlines
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.rules.table import CohortOffers, RuleTable, grouped
 from tidings.feed.columnar.rules.verdicts import VerdictColumns

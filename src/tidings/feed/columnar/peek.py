@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
-from tidings.feed.columnar.diverse_cohort import ChosenPlaces, DiverseCohort, RangeSize
+from tidings.feed.columnar.diverse_cohort import ChosenPlaces, DiverseCohort
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels.axis import axis_end
+from tidings.feed.columnar.kernels.diverse_window import RangeSize
 from tidings.feed.columnar.kernels.layout import (
     BEST,
     CONTINUOUS,

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from tidings.feed.columnar.cohort_arrays import DeliveryBuffer
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.ranked_cohort import DeliveryBuffer, RankedCohort
+from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.policy import Policy
 
 US = np.arange(64) // 4

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.ranked_cohort import SlabMoves
+from tidings.feed.columnar.cohort_arrays import SlabMoves
 from tidings.feed.columnar.rules.packed_ranks import PackedRanks
 
 CELLS = 24

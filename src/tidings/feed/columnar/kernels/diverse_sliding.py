@@ -62,8 +62,8 @@ def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
 @inner
 def whole_extent(windows: DiverseWindows, row: int, now_us: int) -> WindowExtent:
     """Return the extent of a choice from the whole window."""
-    oldest, _, held = measure_range(windows, row, whole_axis(windows.policy))
-    return WindowExtent(oldest, now_us, held, now_us)
+    measured = measure_range(windows, row, whole_axis(windows.policy))
+    return WindowExtent(measured.oldest_us, now_us, measured.held, now_us)
 
 
 @inner

@@ -1,5 +1,7 @@
 """Operations of all diverse windows: drop matches, measure ranges, deliver choices."""
 
+from typing import NamedTuple
+
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner
@@ -34,6 +36,14 @@ from tidings.feed.columnar.kernels.layout import (
 )
 
 
+class RangeSize(NamedTuple):
+    """The times of the oldest and newest match of a range, and how many matches it holds."""
+
+    oldest_us: int
+    newest_us: int
+    held: int
+
+
 @inlined
 def whole_axis(policy: PolicyCodes) -> AxisRange:
     """Return the range of all matches."""
@@ -44,7 +54,7 @@ def whole_axis(policy: PolicyCodes) -> AxisRange:
 def drop_match(windows: DiverseWindows, row: int, place: int) -> None:
     """Drop a match, and its part in the kept choice."""
     head = windows.buffer.head
-    if head[row, CHOSEN] > 0:
+    if head[row, CHOSEN] > 0:  # else no choice is kept, and there is nothing to mend
         if windows.diversity.rule == VOTES:
             remove_votes(windows, row, place)
         else:
@@ -65,6 +75,7 @@ def drop_below(windows: DiverseWindows, row: int, low: int) -> None:
         return
     start, capacity = head[row, SLAB], places(buffer, row)
     if policy.axis == MATCHING and policy.window != HISTORY:
+        # Positions are consecutive: the oldest of HELD matches is at SEEN - HELD.
         while head[row, HELD] > 0 and head[row, SEEN] - head[row, HELD] < low:
             oldest = head[row, LAST] - head[row, HELD] + 1
             drop_match(windows, row, int64(oldest if oldest >= 0 else oldest + capacity))
@@ -81,14 +92,14 @@ def window_start(windows: DiverseWindows, row: int, match: Arrival) -> int:
     policy, us = windows.policy, int64(windows.events.us[match.slot])
     if policy.axis == EVER:
         return -FAR
-    new = 1 if policy.axis == MATCHING else 0
+    new = 1 if policy.axis == MATCHING else 0  # SEEN does not count the match yet
     seen = int64(windows.buffer.head[row, SEEN])
     return axis_end(policy.axis, seen, us, match.sequence) + new - policy.length
 
 
 @inner
-def measure_range(windows: DiverseWindows, row: int, within: AxisRange) -> tuple[int, int, int]:
-    """Return the oldest and the newest time of a range, and how many matches it holds."""
+def measure_range(windows: DiverseWindows, row: int, within: AxisRange) -> RangeSize:
+    """Return the times and the size of a range of matches; zeros if it is empty."""
     buffer = windows.buffer
     start, oldest, newest, held = buffer.head[row, SLAB], 0, 0, 0
     for cell in range(start, start + places(buffer, row)):
@@ -101,7 +112,7 @@ def measure_range(windows: DiverseWindows, row: int, within: AxisRange) -> tuple
             oldest = us if held == 0 else min(oldest, us)
             newest = us if held == 0 else max(newest, us)
             held += 1
-    return (oldest, newest, held)
+    return RangeSize(oldest, newest, held)
 
 
 @inner
@@ -121,6 +132,7 @@ def deliver_chosen(
             continue
         buffer.mark[cell] |= DONE
         slot = buffer.slot[cell]
+        # Positions count all chosen matches, also those that were delivered before.
         index = write_delivery(buffer.head, output, row, order, nth + 1, extent)
         output.columns[index, EVENT] = slot
         output.columns[index, HANDLE] = buffer.handle[cell]
@@ -154,6 +166,7 @@ def fewest(policy: PolicyCodes) -> int:
 def has_room(windows: DiverseWindows, output: Output, row: int) -> bool:
     """Return whether the pools, the output and the scratch have room for one more match."""
     buffer, used = windows.buffer, output.progress[OUT]
+    # At worst, all matches that are held are delivered together with the new one.
     if not reserve_place(buffer, row) or used + buffer.head[row, HELD] + 1 > len(output.ranks):
         return False
     return places(buffer, row) <= len(windows.scratch.rank)

@@ -8,7 +8,6 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import described
-from tidings.feed.columnar.calendar_periods import NO_PERIODS
 from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables
 from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.kernels.layout import (
@@ -17,6 +16,7 @@ from tidings.feed.columnar.kernels.layout import (
     ROW,
     EventColumns,
 )
+from tidings.feed.columnar.period_ends import NO_PERIODS
 from tidings.feed.columnar.rules import codes
 from tidings.feed.columnar.rules.compared_events import ComparedEvents
 from tidings.feed.columnar.rules.kernels import layout

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s, UInt8s
+from tidings.feed.columnar.cohort_arrays import SlabMoves, lengthened
 from tidings.feed.columnar.kernels.compaction import move_cells
 from tidings.feed.columnar.kernels.layout import Slabs
-from tidings.feed.columnar.ranked_cohort import SlabMoves, lengthened
 from tidings.feed.columnar.rules.kernels.layout import NIBBLE, WHOLE, RankPool
 
 _BYTE: Final = 8

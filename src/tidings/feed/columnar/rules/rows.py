@@ -9,16 +9,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.feed.columnar.delivery_batch import IdTables
-from tidings.feed.columnar.kernels.compaction import move_cells
-from tidings.feed.columnar.kernels.decay import order_keys
-from tidings.feed.columnar.kernels.layout import FAR, Slabs
-from tidings.feed.columnar.ranked_cohort import (
+from tidings.feed.columnar.cohort_arrays import (
     concatenated_ranges,
     lengthened,
     packed_slabs,
     take_last,
 )
+from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.kernels.compaction import move_cells
+from tidings.feed.columnar.kernels.decay import order_keys
+from tidings.feed.columnar.kernels.layout import FAR, Slabs
 from tidings.feed.columnar.rules import codes
 from tidings.feed.columnar.rules.codes import RuleSet
 from tidings.feed.columnar.rules.kernels import layout

@@ -14,10 +14,10 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.errors import InvalidPolicy
-from tidings.feed.columnar.deadlines import Deadlines
 from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables, object_deliveries
 from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.kernels.layout import FAR, ORDER
+from tidings.feed.columnar.period_ends import Deadlines
 from tidings.feed.columnar.rules.group import RuleGroup
 from tidings.feed.columnar.rules.kernels.layout import Picks, Turns
 from tidings.feed.columnar.rules.kernels.turns import choice_turns
