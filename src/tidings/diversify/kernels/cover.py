@@ -109,6 +109,21 @@ def gain_of(relevance: Relevance, member: int, around: float) -> float:
 
 
 @inner
+def contender_limit(most: float) -> float:
+    """Return the gain from which a candidate may be the best, given the largest inexact gain."""
+    # Sums err by a share of themselves, rounding by a constant: both are allowed for.
+    return most - most * CLOSE - TINY if most < np.inf else most
+
+
+@inner
+def is_better(relevance: Relevance, member: int, gain: float, best: int, best_gain: float) -> bool:
+    """Return whether an exact gain beats the best one so far; of ties, the higher rank does."""
+    if gain != best_gain:
+        return gain > best_gain
+    return best < 0 or relevance.places[member] < relevance.places[best]
+
+
+@inner
 def best_white(
     near: Neighbourhoods,
     relevance: Relevance,
@@ -128,8 +143,7 @@ def best_white(
             gains.values[member] = gain_of(relevance, member, gains.sums[member])
             gains.stale[member] = False
         most = max(most, gains.values[member])
-    # Sums err by a share of themselves, rounding by a constant: both are allowed for.
-    limit = most - most * CLOSE - TINY if most < np.inf else most
+    limit = contender_limit(most)
     best, best_gain = -1, -1.0
     for member in members:
         if gains.values[member] < limit:
@@ -139,8 +153,7 @@ def best_white(
         if relevance.by_rank and around != 0.0:
             around = sum_exactly(near, relevance, white, member, parts)
         gain = rounded(gain_of(relevance, member, around))
-        first = best < 0 or relevance.places[member] < relevance.places[best]
-        if gain > best_gain or (gain == best_gain and first):
+        if is_better(relevance, member, gain, best, best_gain):
             best, best_gain = member, gain
     return best
 

@@ -17,12 +17,12 @@ from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inlined, inner, kernel, nested
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.cover import (
-    CLOSE,
     LOST,
-    TINY,
     NeighbourSums,
     Relevance,
+    contender_limit,
     gain_of,
+    is_better,
     remove_white,
 )
 
@@ -73,6 +73,7 @@ def add_row(
     row: Float64s, weight: float, reach: float, first: int, stop: int, sums: Float64s
 ) -> None:
     """Add a candidate to the sums of its neighbours from `first` on; a weight of -1 counts it."""
+    # A loop for each case: without a test of the weight inside, both are vectorized.
     if weight < 0:
         for other in range(first, stop):
             sums[other] += 1.0 if row[other] <= reach else 0.0
@@ -127,10 +128,11 @@ def best_of_whites(
     parts: Float64s,
 ) -> int:
     """Return the white member of largest gain; of ties the one of higher rank."""
+    # As in `cover.best_white`, but all gains are computed: no list says whose sums have changed.
     most = -1.0
     for member in members:
         most = max(most, gain_of(relevance, member, sums[member]))
-    limit = most - most * CLOSE - TINY if most < np.inf else most
+    limit = contender_limit(most)
     best, best_gain = -1, -1.0
     for member in members:
         if gain_of(relevance, member, sums[member]) < limit:
@@ -140,8 +142,7 @@ def best_of_whites(
         if relevance.by_rank and around != 0.0:
             around = sum_white(near, relevance, members, member, parts)
         gain = rounded(gain_of(relevance, member, around))
-        first = best < 0 or relevance.places[member] < relevance.places[best]
-        if gain > best_gain or (gain == best_gain and first):
+        if is_better(relevance, member, gain, best, best_gain):
             best, best_gain = member, gain
     return best
 
@@ -241,6 +242,7 @@ def dense_cover(
     current, farthest = np.zeros(count), np.full(count, -1.0)
     for member in range(count):
         weight = relevance.ranks[member] if relevance.by_rank else -1.0
+        # Two ranges leave the member itself out, without a test for each cell.
         for first, stop in ((0, member), (member + 1, count)):
             add_row(matrix[member], weight, reach, first, stop, current)
             keep_farthest(matrix[member], reach, first, stop, farthest)

@@ -84,6 +84,7 @@ def xxh64(text: bytes, first: int, last: int, seed: Any) -> Any:
     total = hash_stripes(text, first, last, seed) if size >= 32 else seed + PRIME_5
     total += np.uint64(size)
     position = last - size % 32
+    # What whole stripes leave over: words of 8 bytes, one of 4, and single bytes.
     while position + 8 <= last:
         lane = absorb(ZERO, read_word(text, position, 8))
         total = rotate_left(total ^ lane, 27) * PRIME_1 + PRIME_4
@@ -94,6 +95,7 @@ def xxh64(text: bytes, first: int, last: int, seed: Any) -> Any:
         position += 4
     for tail in range(position, last):
         total = rotate_left(total ^ (np.uint64(text[tail]) * PRIME_5), 11) * PRIME_1
+    # The avalanche: every bit of the input changes about half of the output.
     total = (total ^ (total >> np.uint64(33))) * PRIME_2
     total = (total ^ (total >> np.uint64(29))) * PRIME_3
     return total ^ (total >> np.uint64(32))

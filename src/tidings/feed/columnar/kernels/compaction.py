@@ -53,7 +53,7 @@ def mark_ranked(windows: RankedWindows, has_rings: bool, alive: Int32s) -> None:
         start = list_start(windows, row)
         for cell in range(start, start + head[row, SIZE]):
             alive[windows.entry[cell, SLOT]] = 1
-        if has_rings:
+        if has_rings:  # they also hold events whose entries were pruned
             for nth in range(head[row, HELD]):
                 alive[windows.ring[ring_cell(windows, row, nth)]] = 1
 
@@ -78,7 +78,7 @@ def copy_ranked_sets(windows: RankedWindows, old: Int32s, new: Int32s, used: int
         start = list_start(windows, row)
         for cell in range(start, start + head[row, SIZE]):
             handle = entry[cell, MATCHED]
-            if handle < -1:
+            if handle < -1:  # one subscription, or none, is not in the pool
                 entry[cell, MATCHED] = ~used
                 used = copy_set(old, new, handle, used)
     return used

@@ -32,6 +32,7 @@ def order_key(decay: DecayCodes, score: float, us: int) -> float:
     if score <= 0:
         return -math.inf
     age_s = us / SECOND_US - decay.landmark
+    # Exponential decay is a line in the log domain: no score overflows, however long the stream.
     if decay.kind == EXPONENTIAL:
         return log_or_least(score) + decay.parameter * age_s
     if decay.kind == POLYNOMIAL:
@@ -51,6 +52,7 @@ def fresh_rank(decay: DecayCodes, score: float, us: int, now_us: int) -> float:
     if decay.kind == NONE:
         return score
     if decay.kind == EXPONENTIAL:
+        # The landmark cancels out. An event of the future has not faded.
         age_s = max(0, now_us - us) / SECOND_US
         return score * math.exp(-decay.parameter * age_s)
     then, now = us / SECOND_US - decay.landmark, now_us / SECOND_US - decay.landmark

@@ -171,6 +171,7 @@ def choose_copied(
     k, order = windows.policy.k, best_first(candidates.key)
     if len(slot) < k:
         return order
+    # Votes compare bands. All other searches read distances again and again: a matrix pays.
     if search.rule == VOTES:
         return choose_by_votes(windows.features.bands[slot], order, k)
     matrix = distance_matrix(windows.features, candidates.features, windows.scratch.partials)
@@ -206,7 +207,7 @@ def list_best(windows: DiverseWindows, row: int, most: int) -> int:
                 high = middle
             else:
                 low = middle + 1
-        size = min(size + 1, most)
+        size = min(size + 1, most)  # a full list loses its last entry
         for position in range(size - 1, low, -1):
             chosen[position] = chosen[position - 1]
         if low < most:
@@ -240,7 +241,7 @@ def choose_range(
     if search is not None:
         return choose_searched(windows, row, size, search)
     count, scratch = min(windows.policy.k, size), windows.scratch
-    if count == 1:
+    if count == 1:  # one has no distance to another: the highest rank
         return list_best(windows, row, 1)
     capacity = places(windows.buffer, row)
     choose_greedy(windows, row, capacity, count, scratch.chosen, scratch.value)

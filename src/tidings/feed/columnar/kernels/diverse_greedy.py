@@ -52,6 +52,14 @@ class BestPair(NamedTuple):
     two: int
 
 
+class PairPartners(NamedTuple):
+    """The places that one is paired with: a range, counted back from the newest, without one."""
+
+    first: int
+    stop: int
+    skipped: int  # its pairs were looked at before; -1 if there is none
+
+
 class ScoredPlace(NamedTuple):
     """A candidate for the next step: its value and its place."""
 
@@ -113,21 +121,19 @@ def place_before(newest: int, back: int, capacity: int) -> int:
 
 @inner
 def improve_pair(
-    windows: DiverseWindows, row: int, place: int, others: tuple[int, int, int], best: BestPair
+    windows: DiverseWindows, row: int, place: int, partners: PairPartners, best: BestPair
 ) -> BestPair:
-    """Return the better of `best` and the pairs of one place with all candidates.
+    """Return the better of `best` and the pairs of one place with the candidates of a range.
 
-    `others` is a range of places, counted back from the newest, and a place that is skipped because
-    its pairs were looked at before. The newest come first, since they win ties.
+    The newest come first, since they win ties.
     """
     scratch, us, sigma = windows.scratch, windows.scratch.us, windows.diversity.sigma
     newest, capacity = int64(windows.buffer.head[row, LAST]), places(windows.buffer, row)
-    first, stop, skipped = others
     weight, one, two = best.weight, best.one, best.two
     own, rank = scratch.features[place], scratch.rank[place]
-    for back in range(first, stop):
+    for back in range(partners.first, partners.stop):
         other = place_before(newest, back, capacity)
-        if scratch.linked[other] < 0 or other in (place, skipped):
+        if scratch.linked[other] < 0 or other in (place, partners.skipped):
             continue
         # Distances are at most 1: most pairs are ruled out without computing theirs.
         limit = pair_weight(sigma, rank, scratch.rank[other], 1.0)
@@ -158,13 +164,15 @@ def best_pair(windows: DiverseWindows, row: int, capacity: int) -> BestPair:
         if linked[place] >= 0 and (top < 0 or rank[place] > rank[top]):
             top = place
     best = BestPair(-1.0, none, none)
-    best = improve_pair(windows, row, top, (int64(0), capacity, none), best)
+    best = improve_pair(windows, row, top, PairPartners(int64(0), capacity, none), best)
     for back in range(capacity):
         place = place_before(newest, back, capacity)
         if linked[place] < 0 or place == top:
             continue
+        # No pair of this place weighs more than one with the highest rank at distance 1.
         if pair_weight(sigma, rank[place], rank[top], 1.0) + SLACK >= best.weight:
-            best = improve_pair(windows, row, place, (back + 1, capacity, top), best)
+            partners = PairPartners(int64(back + 1), capacity, int64(top))
+            best = improve_pair(windows, row, place, partners, best)
     return best
 
 
@@ -199,7 +207,7 @@ def upper_bound(windows: DiverseWindows, place: int) -> float:
     rule, sigma, link = windows.diversity.rule, windows.diversity.sigma, windows.scratch.link
     if rule == NEAREST:
         return sigma * windows.scratch.rank[place] + (1 - sigma) * min(1.0, link[place])
-    return link[place] if rule == LEAST else np.inf
+    return link[place] if rule == LEAST else np.inf  # sums grow with every missing link
 
 
 @inlined
@@ -300,6 +308,7 @@ def insert_winner(
     scratch, rule, sigma = windows.scratch, windows.diversity.rule, windows.diversity.sigma
     reset_links(windows, new)
     for step in range(valid):
+        # At each step the match has links to just the places that were chosen before.
         if step >= 2:
             value = candidate_value(rule, sigma, scratch.rank[new], scratch.link[new], step)
             candidate = ScoredPlace(value, int64(new))
@@ -319,13 +328,15 @@ def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> i
     if valid == 0 or new < 0:
         return valid
     prepare_place(windows, row, new, 0)
+    # Never lowered: a highest rank that has left only makes the test below less sharp.
     highest = values[0]
     values[0] = max(highest, scratch.rank[new])
     # Only with a rank this high can the match be part of a better pair.
     if pair_weight(sigma, scratch.rank[new], highest, 1.0) + SLACK >= values[1]:
         prepare_all(windows, row, capacity)
         old = BestPair(values[1], int64(chosen[0]), int64(chosen[1]))
-        pair = improve_pair(windows, row, new, (int64(0), capacity, int64(-1)), old)
+        partners = PairPartners(int64(0), capacity, int64(-1))
+        pair = improve_pair(windows, row, new, partners, old)
         if new in (pair.one, pair.two):
             set_pair(windows, row, pair, chosen, values)
             return 2

@@ -74,6 +74,7 @@ def remove_votes(windows: DiverseWindows, row: int, place: int) -> None:
         return
     find_winners(windows, row, own, winners)
     for best in winners:
+        # Where another was more relevant, the bucket had not voted for this match.
         if best >= 0 and is_more_relevant(windows, own, best):
             votes[best] += 1
 
@@ -83,6 +84,7 @@ def count_all_votes(windows: DiverseWindows, row: int) -> None:
     """Count the votes of a window as if its matches arrived one by one."""
     head, mark, marks = windows.buffer.head, windows.buffer.mark, windows.scratch.linked
     start, capacity = head[row, SLAB], places(windows.buffer, row)
+    # A mark of 0 hides a match from the others until it arrives.
     for place in range(capacity):
         marks[place] = mark[start + place]
         mark[start + place] = 0

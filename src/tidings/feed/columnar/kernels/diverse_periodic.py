@@ -69,6 +69,7 @@ def ended_window(windows: DiverseWindows, row: int, now: Moment) -> EndedWindow:
         start, stop = (end - policy.step, end) if timed else (oldest, newest)
         return EndedWindow(within, WindowExtent(start, stop, held, stop))
     high = end
+    # Length on one axis, steps on another: the window ends where its own axis stands now.
     if policy.axis != policy.step_axis:
         high = axis_end(policy.axis, int64(head[row, SEEN]), now.us, now.sequence)
     within = AxisRange(policy.axis, high - policy.length, high)
@@ -117,7 +118,7 @@ def set_next_step(windows: DiverseWindows, row: int, now: Moment, sent: int) -> 
     head, policy = windows.buffer.head, windows.policy
     end, axis = int64(head[row, END]), policy.axis
     if head[row, HELD] == 0:
-        head[row, END] = NEVER
+        head[row, END] = NEVER  # until the next match opens a step
         return
     head[row, END] = end + policy.step
     if axis == policy.step_axis and axis != MATCHING and is_settled(windows, row, sent):
@@ -134,6 +135,7 @@ def close(windows: DiverseWindows, row: int, within: AxisRange, now: Moment, sen
         set_next_step(windows, row, now, sent)
         return
     head[row, END] = NEVER
+    # A period that waits for k matches keeps those it has; the next match opens a new end.
     if not waits(head, windows.policy, row):
         start = head[row, SLAB]
         for cell in range(start, start + places(buffer, row)):
@@ -175,6 +177,7 @@ def offer_diverse_periodic(
             return
         match = arrival_at(offers, index)
         now_us, before = int64(windows.events.us[match.slot]), head[row, END]
+        # Before the match: ends that time or other publications passed. After it: a step by count.
         end_passed(windows, output, row, index, Moment(now_us, match.sequence - 1), search)
         add_match(windows.buffer, row, match)
         open_end(head, windows.events, windows.policy, row, match.slot)

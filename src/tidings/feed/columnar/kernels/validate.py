@@ -121,10 +121,12 @@ def first_invalid_row(
         if prune:
             scratch.tree[: held + 1] = 0
         for i in range(entry, last_entry):
+            # The scratch keeps cells of earlier rows: below 0 is a cell of one of these, or none.
             place = scratch.cell[entries.slot[i]] - cell
             if has_rings and place < 0:
                 return row
             if prune:
+                # Rings are in order of time: entries in later cells are newer.
                 if entries.mark[i] >> 1 < i - entry - count_up_to(scratch.tree, place):
                     return row
                 add_cell(scratch.tree, place, held)

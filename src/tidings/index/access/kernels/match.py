@@ -93,6 +93,14 @@ class MatchScratch(NamedTuple):
     counters: Int64s  # predicates, subscriptions, and a sum that keeps `read_ahead` alive
 
 
+class ScannedEvent(NamedTuple):
+    """An event, its place among those that were scanned together, and where its numbers start."""
+
+    event: int
+    place: int
+    start: int
+
+
 @inlined
 def may_match(entries: Int32s, entry: int, stamps: Stamps, limits: tuple[int, int]) -> int:
     """Return 1 unless the posting alone refutes its row; else 0.
@@ -214,19 +222,19 @@ def match_event(
     view: SegmentView,
     batch: EventBatch,
     scratch: MatchScratch,
-    span: tuple[int, int, int],
+    scanned: ScannedEvent,
     out: Int32s,
 ) -> int:
     """Write the number of each subscription that covers an event; return where they end.
 
-    `span` holds the event, its place among those that were scanned together, and where its numbers
-    start. Those that do not fit are only counted.
+    Those that do not fit are only counted.
     """
-    event, place, size = span
-    postings, count = view.postings, 0
-    terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+    size, postings, count = scanned.start, view.postings, 0
+    terms, values = stamp_event(
+        scratch.stamps, batch.events, batch.cached, batch.counts, scanned.event
+    )
     if len(view.blocks.rows) > 0:
-        size = emit_blocks(view, scratch, place, size, out)
+        size = emit_blocks(view, scratch, scanned.place, size, out)
     for which in range(collect_lists(postings, scratch.stamps, terms, values, scratch.lists)):
         first = scratch.lists[WIDE * which + NEXT_ENTRY]
         last = scratch.lists[WIDE * which + END]
@@ -263,8 +271,8 @@ def match_events(
             columns = len(view.blocks.slots) + len(view.blocks.terms)
             scratch.counters[0] += columns * (stop - begin)
         for event in range(begin, stop):
-            span = (event, event - begin, starts[event])
-            starts[event + 1] = match_event(view, batch, scratch, span, out)
+            scanned = ScannedEvent(event, event - begin, starts[event])
+            starts[event + 1] = match_event(view, batch, scratch, scanned, out)
             if starts[event + 1] > len(out):
                 return event
     return len(starts) - 1

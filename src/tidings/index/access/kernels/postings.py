@@ -22,7 +22,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.index.access.kernels.records import HEAD, Stamps, check_end
+from tidings.index.access.kernels.records import HEAD, Stamps, check_end, count_up_to
 
 SPREAD: Final = 0x9E3779B1  # multiplicative hashing, by the golden ratio
 CELL_BITS: Final = 12
@@ -67,17 +67,8 @@ def find_list(postings: Postings, key: int) -> int:
 
 @inlined
 def find_cell(postings: Postings, slot: int, value: int) -> int:
-    """Return how many edges of the slot are <= value, by binary search."""
-    first, count = postings.edges_from[slot], postings.cells[slot] - 1
-    low = first
-    while count > 0:
-        half = count >> 1
-        if postings.edges[low + half] <= value:
-            low += half + 1
-            count -= half + 1
-        else:
-            count = half
-    return int(low - first)
+    """Return how many edges of the slot are <= value."""
+    return count_up_to(postings.edges, postings.edges_from[slot], postings.cells[slot] - 1, value)
 
 
 @inlined

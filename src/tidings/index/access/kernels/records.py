@@ -102,6 +102,20 @@ class HitCounts(NamedTuple):
 
 
 @inlined
+def count_up_to(ascending: Int64s, first: int, count: int, value: int) -> int:
+    """Return how many of `count` ascending numbers from `first` on are <= value; O(log count)."""
+    low = first
+    while count > 0:
+        half = count >> 1
+        if ascending[low + half] <= value:
+            low += half + 1
+            count -= half + 1
+        else:
+            count = half
+    return int(low - first)
+
+
+@inlined
 def stamp_event(
     stamps: Stamps, events: EncodedEvents, cached: CachedTerms, counts: HitCounts, event: int
 ) -> tuple[int, int]:

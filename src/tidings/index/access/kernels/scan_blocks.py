@@ -25,7 +25,7 @@ from tidings.compiled.bits import highest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
 from tidings.compiled.simd import LANES
-from tidings.index.access.kernels.records import EncodedEvents, Stamps
+from tidings.index.access.kernels.records import EncodedEvents, Stamps, count_up_to
 from tidings.index.access.kernels.simd_blocks import (
     BOTH,
     SIDES,
@@ -79,16 +79,8 @@ class BlockScratch(NamedTuple):
 @inlined
 def code_of(blocks: ScanBlocks, slot: int, number: int) -> int:
     """Return how many cuts of a slot are <= number, plus 1."""
-    first, count = blocks.cut_starts[slot], blocks.cut_starts[slot + 1] - blocks.cut_starts[slot]
-    low = first
-    while count > 0:
-        half = count >> 1
-        if blocks.cuts[low + half] <= number:
-            low += half + 1
-            count -= half + 1
-        else:
-            count = half
-    return int(low - first + 1)
+    first, stop = blocks.cut_starts[slot], blocks.cut_starts[slot + 1]
+    return count_up_to(blocks.cuts, first, stop - first, number) + 1
 
 
 @inlined

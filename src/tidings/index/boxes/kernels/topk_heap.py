@@ -80,6 +80,7 @@ def topk_pop(heaps: TopkHeaps, row: int) -> None:
 def topk_sort(heaps: TopkHeaps) -> None:
     """Sort the entries of every row, best first, in place."""
     for row in range(len(heaps.sizes)):
+        # Heap sort: the worst of those that are left goes behind them.
         for last in range(heaps.sizes[row] - 1, 0, -1):
             swap(heaps, row, 0, last)
             sink(heaps, row, last)

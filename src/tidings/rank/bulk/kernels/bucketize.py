@@ -81,6 +81,7 @@ def split_by_bucket(
 @inner
 def count_matches(matches: Matches, homes: npt.NDArray[Any], counts: Int64s) -> None:
     """Count the matches of each bucket, and their subscriptions."""
+    # A pass of its own: the counts give each bucket a contiguous range, so nothing moves later.
     for match in range(len(matches.subscribers)):
         bucket = homes[matches.subscribers[match]]
         counts[bucket, MATCHES] += 1
@@ -115,6 +116,7 @@ def split_matches(
             number = number_in_bucket(
                 numbering.subscribers, subscriber, out.subscriber_names, first, subscribers
             )
+            # A new number equals the count so far, so the maximum counts the distinct ones.
             done[bucket, SUBSCRIBERS] = max(subscribers, number + 1)
             done[bucket, MATCHES] += 1
             begin, end = matches.matched_starts[match], matches.matched_starts[match + 1]
@@ -143,6 +145,7 @@ def sort_spans(starts: Int64s, keys: Int64s, values: Int32s) -> None:
     """
     for span in range(len(starts) - 1):
         first, last = starts[span], starts[span + 1]
+        # Knuth's gaps 1, 4, 13, ...: a span of up to three values is an insertion sort.
         gap = 1
         while 3 * gap < last - first:
             gap = 3 * gap + 1

@@ -14,6 +14,7 @@ from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
 from tidings.index.access.kernels.partial_match import Hits
 
+# 16 bytes: four parts a cache line.
 PART: Final = np.dtype(
     [("weight", np.float64), ("group", np.int32), ("attribute", np.int32)], align=True
 )
