@@ -1,17 +1,23 @@
-"""Refused records keep the record, the reason and, from readers, the position."""
+"""Refused records keep record, reason and position; bisection finishes all items but culprits."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidings.errors import InvalidForm
 from tidings.model.dead_letter import (
     BadRecord,
+    Culprit,
     DeadLetter,
     Failure,
+    Finished,
     attempt,
+    bisect,
     printable_record,
     try_call,
 )
@@ -62,3 +68,24 @@ def test_any_refused_record_can_be_printed() -> None:
     for refused in (BadRecord({"n": 10**5_000}, "why", 1), DeadLetter({"n": 10**5_000}, "why")):
         assert "an integer of 16,610 bits" in repr(refused)
     assert repr(DeadLetter({"id": 1}, "why")) == "DeadLetter(record={'id': 1}, reason='why')"
+
+
+@given(st.lists(st.booleans(), max_size=20))
+def test_items_are_finished_once_and_in_order_or_blamed(bad: list[bool]) -> None:
+    finished = list[int]()
+
+    def compute(places: Sequence[int]) -> int:
+        for place in places:
+            if bad[place]:
+                raise ValueError(place)
+        finished.extend(places)
+        return len(places)
+
+    results = list(bisect(compute, range(len(bad))))
+    culprits = [part for part in results if isinstance(part, Culprit)]
+    assert culprits == [
+        Culprit(place, f"ValueError: {place}") for place, is_bad in enumerate(bad) if is_bad
+    ]
+    assert finished == [place for place, is_bad in enumerate(bad) if not is_bad]
+    parts = [part for part in results if isinstance(part, Finished)]
+    assert sum(part.result for part in parts) == len(finished)

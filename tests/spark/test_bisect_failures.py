@@ -20,8 +20,7 @@ from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.mapped_matcher import build_base, ranked_by_index
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
-from tidings.model.bisection import Culprit, Finished
-from tidings.model.dead_letter import BadRecord
+from tidings.model.dead_letter import BadRecord, Culprit, Finished
 from tidings.model.records import PublicationTime
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact

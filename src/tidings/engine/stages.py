@@ -24,8 +24,7 @@ from tidings.feed.columnar.feeds import PreparedOffers, TableFeeds
 from tidings.feed.columnar.kernels.layout import ORDER
 from tidings.feed.policy_key import same_feed
 from tidings.index.access import Access
-from tidings.model.bisection import Culprit, bisect
-from tidings.model.dead_letter import Failure, try_call
+from tidings.model.dead_letter import Culprit, Failure, bisect, try_call
 from tidings.model.records import Event, Subscription
 from tidings.policy import DEFAULT_POLICY, PAUSED, Policy, Subscriber
 from tidings.rank.bulk import BulkRanker

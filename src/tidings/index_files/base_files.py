@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tidings.compiled.array_file import Writer
 from tidings.index_files import mapped_file
-from tidings.index_files.bundle_files import read_bundles, write_bundles
 from tidings.index_files.manifest import Manifest, PartManifest
 from tidings.index_files.mapped_matcher import BaseIndex, MappedMatcher, build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher
@@ -16,6 +15,8 @@ from tidings.index_files.subscriber_bundle import (
     SubscriberBundle,
     any_counts_published,
     fingerprint,
+    read_bundles,
+    write_bundles,
 )
 from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.index_files.versions import IndexFolder, part_of

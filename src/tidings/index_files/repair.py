@@ -8,10 +8,10 @@ from typing import NamedTuple
 from tidings.errors import VersionGone
 from tidings.index_files import mapped_file
 from tidings.index_files.base_files import read_delta, read_subscribers
-from tidings.index_files.bundle_files import read_bundles
 from tidings.index_files.manifest import Manifest, PartManifest
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.mapped_matcher import MappedMatcher
+from tidings.index_files.subscriber_bundle import read_bundles
 from tidings.index_files.versions import IndexFolder
 
 Rebuild = Callable[[Manifest, int], PartManifest]

@@ -1,18 +1,20 @@
-"""Refused records: what was refused, the reason, and the functions that turn errors into them.
+"""Refused records: the record, the reason, and the functions that turn errors into them.
 
 One record never stops the others, so readers return a `BadRecord` in place of a record that they
-cannot read, and engines, stores and streams keep a `DeadLetter` for everything they refuse.
+cannot read, and engines, stores and streams keep a `DeadLetter` for everything they refuse. Where a
+whole batch fails, `bisect` finds the items that make it fail.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidings.errors import clipped, described, shown
 from tidings.model.values import printable
 
 R = TypeVar("R")
 T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - an item
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Failure(NamedTuple):
 
 
 def try_call(function: Callable[..., T], *arguments: Any) -> T | Failure:
-    """Return what a function returns, or the error it raises; a MemoryError is raised."""
+    """Return the result of a call, or the error it raised; a MemoryError is raised."""
     try:
         return function(*arguments)
     except MemoryError:
@@ -81,7 +83,7 @@ def printable_record(record: object) -> Any:
 def attempt(
     read: Callable[[R], T], raw: R, position: int, show: Callable[[R], Mapping[str, Any]]
 ) -> T | BadRecord:
-    """Return what `read` makes of `raw`, or a bad record that shows `raw` and the reason.
+    """Return the result of `read(raw)`, or a bad record with `raw` and the reason.
 
     Reading is a computation on one record, so whatever it raises is the record's fault; only an
     exhausted memory is not.
@@ -93,3 +95,42 @@ def attempt(
     if isinstance(form, Failure):
         form = {"text": clipped(shown(raw))}
     return BadRecord(form, result.reason, position)
+
+
+class Finished(NamedTuple, Generic[I, T]):
+    """The result of a computation for some items."""
+
+    items: Sequence[I]
+    result: T
+
+
+class Culprit(NamedTuple, Generic[I]):
+    """An item for which the computation fails even alone, and the reason."""
+
+    item: I
+    reason: str
+
+
+def bisect(
+    compute: Callable[[Sequence[I]], T],
+    items: Sequence[I],
+    attempt: Callable[..., T | Failure] = try_call,
+) -> Iterator[Finished[I, T] | Culprit[I]]:
+    """Compute a result for all items, in as many calls as it takes to leave out the culprits.
+
+    It is one call where nothing fails; among n items, each culprit costs about 2 log n more. Parts
+    are finished in the order of the items. A call that fails must have changed nothing. `attempt`
+    calls the computation, and raises the errors that no item is to blame for.
+
+    >>> [*bisect(lambda numbers: [6 // n for n in numbers], [1, 2, 3])]
+    [Finished(items=[1, 2, 3], result=[6, 3, 2])]
+    """
+    result = attempt(compute, items)
+    if not isinstance(result, Failure):
+        yield Finished(items, result)
+    elif len(items) <= 1:
+        yield from (Culprit(item, result.reason) for item in items)
+    else:
+        middle = len(items) // 2
+        for half in (items[:middle], items[middle:]):
+            yield from bisect(compute, half, attempt)

@@ -10,9 +10,8 @@ from typing import Final, TypeVar
 
 from tidings.errors import SourceError, StateError, StoreError
 from tidings.index_files.mapped_file import Damaged
-from tidings.model import bisection
-from tidings.model.bisection import Culprit, Finished
-from tidings.model.dead_letter import Failure, try_call
+from tidings.model import dead_letter
+from tidings.model.dead_letter import Culprit, Failure, Finished, try_call
 
 I = TypeVar("I")  # noqa: E741 - an item
 T = TypeVar("T")
@@ -44,7 +43,7 @@ def bisect(
 
     If the computation fails even without items, none of them is to blame and its error is raised.
     """
-    return bisection.bisect(compute, items, _attempt_some)
+    return dead_letter.bisect(compute, items, _attempt_some)
 
 
 def _attempt_some(compute: Callable[[Sequence[I]], T], items: Sequence[I]) -> T | Failure:

@@ -1,4 +1,4 @@
-"""What workers see of the events: a profile, and the subscriptions that matched.
+"""Observations of workers about the events: a profile, and the subscriptions that matched.
 
 Workers add to an accumulator, and Spark brings the sums to the driver. A batch that is replayed
 adds the same once more, which changes nothing that is said of it.
@@ -24,23 +24,23 @@ MOST_MATCHED: Final = 10_000
 
 
 @dataclass
-class Sight:
-    """What was seen; `matched` is None if too many subscriptions matched to name them."""
+class Observations:
+    """A profile of the observed events, and the subscriptions that matched; None if too many."""
 
     profile: Profile = field(default_factory=Profile)
     matched: set[str] | None = field(default_factory=set)
 
-    def see_events(self, events: Sequence[Event]) -> None:
+    def add_events(self, events: Sequence[Event]) -> None:
         """Add events."""
         self.profile.add_sample(events, FULLY_READ, ONE_IN)
 
-    def see_matches(self, subscriptions: Iterable[Sequence[str]]) -> None:
+    def add_matches(self, subscriptions: Iterable[Sequence[str]]) -> None:
         """Add the ids of subscriptions that matched, which may repeat."""
         for names in subscriptions if self.matched is not None else ():
             self._add_matched(names)
 
-    def merge(self, other: "Sight") -> None:
-        """Add what was seen elsewhere."""
+    def merge(self, other: "Observations") -> None:
+        """Add the observations of another task."""
         self.profile.merge(other.profile)
         self._add_matched(other.matched)
 
@@ -53,14 +53,14 @@ class Sight:
             self.matched = None
 
 
-class SumOfSights(AccumulatorParam[Sight]):
-    """How Spark adds what the workers saw."""
+class ObservationSum(AccumulatorParam[Observations]):
+    """How Spark adds the observations of its workers."""
 
-    def zero(self, value: Sight) -> Sight:
-        """Return what was seen of no event."""
-        return Sight()
+    def zero(self, value: Observations) -> Observations:
+        """Return the observations of no event."""
+        return Observations()
 
-    def addInPlace(self, value1: Sight, value2: Sight) -> Sight:  # noqa: N802
+    def addInPlace(self, value1: Observations, value2: Observations) -> Observations:  # noqa: N802
         """Add the second to the first."""
         value1.merge(value2)
         return value1
@@ -74,20 +74,20 @@ class EventWatch:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._seen = spark.sparkContext.accumulator(Sight(), SumOfSights())
+        self._seen = spark.sparkContext.accumulator(Observations(), ObservationSum())
 
     @contextmanager
-    def watching(self) -> Iterator[Sight]:
-        """Yield what a task on a worker sees, to be added up when the task ends.
+    def watching(self) -> Iterator[Observations]:
+        """Yield the observations of a task on a worker, which are added up when the task ends.
 
         One sum for all batches of a task costs a few percent of their matching; adding each of them
         takes up to a third of it.
         """
-        sight = Sight()
+        observed = Observations()
         try:
-            yield sight
+            yield observed
         finally:
-            self._seen.add(sight)
+            self._seen.add(observed)
 
     def diagnose(
         self,

@@ -22,13 +22,12 @@ from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
-from tidings.model.bisection import Culprit
-from tidings.model.dead_letter import BadRecord, Failure, try_call
+from tidings.model.dead_letter import BadRecord, Culprit, Failure, try_call
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
 from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.bucketize import MatchesByBucket, UnrankedMatch, match_by_bucket
-from tidings.spark.match_stage.event_watch import EventWatch, Sight
+from tidings.spark.match_stage.event_watch import EventWatch, Observations
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.state_stage.late_events import pack_rows
@@ -121,11 +120,11 @@ class MatchStage:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of BUCKET_ROWS for record batches of publications; Spark calls it."""
         write_progress()  # a worker has no terminal
-        with self.watch.watching() if self.watch is not None else nullcontext() as sight:
-            yield from self._batches(batches, sight)
+        with self.watch.watching() if self.watch is not None else nullcontext() as observed:
+            yield from self._batches(batches, observed)
 
     def _batches(
-        self, batches: Iterable[pa.RecordBatch], sight: Sight | None
+        self, batches: Iterable[pa.RecordBatch], observed: Observations | None
     ) -> Iterator[pa.RecordBatch]:
         sizer = BatchSizer()
         for part, arrived in by_part(batches):
@@ -135,8 +134,8 @@ class MatchStage:
             events, bad, rows = self._read(arrived)
             if bad and part == 0:
                 yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
-            if sight is not None and part == 0:
-                sight.see_events(events)
+            if observed is not None and part == 0:
+                observed.add_events(events)
             if events and self.streams and part == 0:
                 yield pa.RecordBatch.from_pylist([self._arrived_row(events, rows)], BUCKET_ROWS)
             for some in sizer.split(part, matcher, events):
@@ -146,9 +145,9 @@ class MatchStage:
                         yield pa.RecordBatch.from_pylist([letter], BUCKET_ROWS)
                         continue
                     sizer.report(part, len(result.items), result.result.matches)
-                    if sight is not None:
+                    if observed is not None:
                         buckets = result.result.batches.values()
-                        sight.see_matches(batch.subscriptions for batch in buckets)
+                        observed.add_matches(batch.subscriptions for batch in buckets)
                     sent = self._rows(result.items, result.result, part)
                     yield pa.RecordBatch.from_pylist(sent, BUCKET_ROWS)
 
@@ -182,7 +181,7 @@ class MatchStage:
             if is_ahead and isinstance(record, Event)
         ]
         events = [event for event in events if event.published_us <= latest_us]
-        return ReadRows(events, bad, rows.filter(pa.array([not each for each in ahead])))
+        return ReadRows(events, bad, rows.filter(pa.array([not is_ahead for is_ahead in ahead])))
 
     def _ahead_reason(self, event: Event, now_us: int) -> str:
         seconds = (self.future_us or 0) / SECOND_US

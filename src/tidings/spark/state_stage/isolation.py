@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from tidings.feed.policy_key import unregistered
 from tidings.index_files.manifest import RefusedRecord
-from tidings.model.bisection import Culprit
-from tidings.model.dead_letter import Failure
+from tidings.model.dead_letter import Culprit, Failure
 from tidings.policy import Subscriber
 from tidings.rank.matches import Matches
 from tidings.spark.bisect_failures import attempt, bisect
@@ -145,7 +144,7 @@ class Trials:
         bucket.drop_events(without)
         batches = [
             batch.of_subscribers(np.array([name in names for name in batch.subscribers], np.bool_))
-            for batch in (each.without_events(without) for each in self._inputs.matches)
+            for batch in (received.without_events(without) for received in self._inputs.matches)
         ]
         return bucket.run(batches, self._inputs.ticks)
 
@@ -176,7 +175,7 @@ class Trials:
 def _culprits(run: Callable[[Sequence[Any]], object], items: Sequence[Any]) -> dict[Any, str]:
     """Return the items for which `run` fails even alone, with the reasons."""
     results = bisect(run, items)
-    return {each.item: each.reason for each in results if isinstance(each, Culprit)}
+    return {culprit.item: culprit.reason for culprit in results if isinstance(culprit, Culprit)}
 
 
 def _probe(name: str) -> MatchBatch:
