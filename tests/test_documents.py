@@ -88,6 +88,19 @@ def test_paths_in_the_architecture_exist() -> None:
     assert [path for path in paths if not any(f"/{path}" in file for file in files)] == []
 
 
+def test_modules_that_pages_and_docstrings_name_exist() -> None:
+    folders = (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "examples")
+    files = [file.as_posix() for folder in folders for file in folder.rglob("*.py")]
+    places = [page for page in PAGES if page.name != "CHANGELOG.md"] + sorted(SOURCE.rglob("*.py"))
+    missing = [
+        f"{place.relative_to(ROOT)}: {path}"
+        for place in places
+        for path in re.findall(r"`((?:\w+/)*\w+\.py)`", place.read_text(encoding="utf-8"))
+        if not any(file.endswith(f"/{path}") for file in files)
+    ]
+    assert missing == []
+
+
 def test_the_tree_of_the_architecture_is_the_tree() -> None:
     block = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1]
     listed = set(re.findall(r"^  ([\w.]+)/?  ", block, re.MULTILINE))
