@@ -22,7 +22,6 @@ from tidings.formats.arrow import (
     SUBSCRIBERS,
     SUBSCRIPTIONS,
     deliveries_to_table,
-    events_to_pandas,
     events_to_table,
     matches_to_table,
     pandas_to_events,
@@ -120,7 +119,7 @@ def test_events_come_back_from_a_table(events):
 
 @given(EVENTS)
 def test_events_come_back_from_a_data_frame(events):
-    frame = events_to_pandas(events)
+    frame = events_to_table(events).to_pandas()
     assert compared(pandas_to_events(frame)) == compared(events)
 
 

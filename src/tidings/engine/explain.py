@@ -19,9 +19,9 @@ from tidings.score import Ranker, Scorer
 from tidings.score.relaxed import Relaxed
 
 _FEW: Final = 5_000
-"""Subscriptions that are all looked at for what they lack."""
+"""Up to this many subscriptions, each is compared to find what it lacks."""
 _NEARER: Final = 4
-"""Of more, so many times those that are asked for."""
+"""Of more, only the nearest are compared: this many times as many as were requested."""
 
 Outcome = Literal[
     "delivered",

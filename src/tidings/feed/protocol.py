@@ -46,7 +46,7 @@ class Feeds(Protocol):
         """
 
     def take_verdicts(self) -> dict[str, list[Verdict]]:
-        """Return what rules did with chosen events since the last call, by subscriber."""
+        """Return the verdicts of rules on chosen events since the last call, by subscriber."""
 
     def drop(self, subscriber: str) -> None:
         """Close a feed and forget it."""

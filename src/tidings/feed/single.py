@@ -149,7 +149,7 @@ class Feed:
         return self._rules.deadline if self._rules is not None else None
 
     def take_verdicts(self) -> list[Verdict]:
-        """Return what the rules did since the last call."""
+        """Return the verdicts of the rules since the last call."""
         return self._rules.take_verdicts() if self._rules is not None else []
 
     def current(self, now: Moment) -> list[Delivery]:

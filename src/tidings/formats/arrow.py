@@ -249,12 +249,6 @@ def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
     return read_events(table)
 
 
-def events_to_pandas(events: Iterable[Event]) -> "pd.DataFrame":
-    """Return events as a DataFrame with the columns of `events_to_table`."""
-    frame: pd.DataFrame = events_to_table(events).to_pandas()
-    return frame
-
-
 def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
     """Return subscriptions as a table SUBSCRIPTIONS, with conditions as text."""
     forms = [subscription.to_dict() for subscription in subscriptions]
@@ -327,7 +321,7 @@ def read_subscribers(
     *,
     limits: Limits = TRUSTED,
 ) -> Iterator[T | BadRecord]:
-    """Yield what `loads` makes of the form of each row, or a bad record.
+    """Yield the result of `loads` for the form of each row, or a bad record.
 
     Only `id` is required. A policy is JSON text or a struct, whose null fields are left out.
     """

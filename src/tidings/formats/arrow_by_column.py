@@ -115,7 +115,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def _converted(column: pa.Array, convert: Convert) -> list[Any] | None:
-    """Return what a function makes of each cell that is not null; None for other than plain cells.
+    """Return a function's result for each cell that is not null; None for other than plain cells.
 
     An error of the function is raised.
     """
@@ -206,7 +206,7 @@ def _fill(
 def _fill_converted(
     attributes: list[dict[str, Any]], name: str, column: pa.Array, convert: Convert
 ) -> bool:
-    """Add what a function makes of the values of a column; None is a missing value."""
+    """Add a function's results for the values of a column; None is a missing value."""
 
     def read(cell: Any) -> Any:
         value = convert(cell)

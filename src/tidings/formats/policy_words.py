@@ -183,15 +183,15 @@ def _listed(names: Any) -> str:
 
 def _named(part: Any) -> str:
     """Return the name of a part, with the parameters that differ from their defaults."""
-    parameters = [each for each in fields(part) if each.init] if is_dataclass(part) else []
-    default = {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in parameters
+    defaults = {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in (fields(part) if is_dataclass(part) else ())
+        if field.init
     }
     changed = [
         f"{name.rstrip('_')} {_value(getattr(part, name))}"
-        for name in default
-        if getattr(part, name) != default[name]
+        for name, default in defaults.items()
+        if getattr(part, name) != default
     ]
     name = str(getattr(part, "name", type(part).__name__))
     return f"{name} with {_listed(changed)}" if changed else name

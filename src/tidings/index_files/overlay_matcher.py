@@ -66,7 +66,9 @@ class OverlayMatcher:
         for bundle in bundles:
             if bundle.subscriber:
                 self._overlay.subscribe(bundle.subscriber)
-        subscriptions = (each for bundle in bundles for each in bundle.subscriptions)
+        subscriptions = (
+            subscription for bundle in bundles for subscription in bundle.subscriptions
+        )
         for _, error in self._overlay.add_many(subscriptions):
             raise error
         self._renumber()
@@ -122,7 +124,7 @@ class OverlayMatcher:
         return [nsmallest(k, first + second, key=best_first) for first, second in pairs]
 
     def top_columns(self, events: Sequence[Event], k: int, scorer: Scorer) -> TargetColumns:
-        """Return what `top_many` returns, event by event, as columns."""
+        """Return the result of `top_many` as columns, event by event."""
         if ranked_by_index(scorer) and not len(self._overlay.subscriptions):
             answers = self._base.best_numbers(events, k, scorer)
             if answers is not None:
@@ -135,13 +137,13 @@ class OverlayMatcher:
         )
 
     def target_attributes(self, scorer: Scorer) -> list[str] | None:
-        """Return the attributes that `top_rows` needs; None if events are to be asked for."""
+        """Return the attributes that `top_rows` needs; None if it cannot answer."""
         if not ranked_by_index(scorer) or len(self._overlay.subscriptions):
             return None
         return self._base.target_attributes(scorer)
 
     def top_rows(self, rows: Float64s, k: int, scorer: Scorer) -> TargetColumns | None:
-        """Return what `top_columns` returns for events that are rows of these attributes."""
+        """Return the result of `top_columns` for events that are rows of these attributes."""
         answers = self._base.best_of_rows(rows, k, scorer)
         return None if answers is None else self._columns(answers)
 

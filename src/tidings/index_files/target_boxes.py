@@ -29,7 +29,7 @@ from tidings.rank.target_index import (
 )
 
 REPAID: Final = 32
-"""Boxes are built once as many events were asked for as one in 32 subscriptions.
+"""Boxes are built once queries have reached one event for 32 subscriptions.
 
 A box takes 2 us to build, and an event 40 us less if boxes answer it.
 """
@@ -79,7 +79,7 @@ def encoded_ranges(encoded: EncodedSubscriptions, vocabulary: Vocabulary) -> Enc
 class NumberTargets:
     """The k best subscriptions of events by number, through boxes once these pay. For one thread.
 
-    They are built after many events were asked for, and used if they are the faster ones.
+    They are built after queries for many events, and used if they are faster.
     """
 
     def __init__(self, segment: Segment, vocabulary: Vocabulary, exact: bool) -> None:

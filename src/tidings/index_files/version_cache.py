@@ -88,7 +88,7 @@ class FolderPolicies:
 
     @cached_property
     def _tables(self) -> list[SubscriberTable]:
-        """The tables of all parts, opened with the first policy that is asked for."""
+        """The tables of all parts, opened on first use."""
         return [_tables(self._folder, part).at(self._number) for part in range(len(self._parts))]
 
     def policy(self, name: str) -> Policy | None:
@@ -97,11 +97,11 @@ class FolderPolicies:
 
     def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
         """Return the policies of some subscribers, as `policy` does."""
-        found, parts = dict[str, Policy | None](), len(self._tables)
+        by_name, parts = dict[str, Policy | None](), len(self._tables)
         for part, table in enumerate(self._tables):
             own = [name for name in names if part_of(name, parts) == part] if parts > 1 else names
-            found.update(zip(own, table.policies_of(own), strict=True))
-        return [found[name] for name in names]
+            by_name.update(zip(own, table.policies_of(own), strict=True))
+        return [by_name[name] for name in names]
 
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""

@@ -139,7 +139,7 @@ class IndexFolder:
         return sorted(path.name for path in doomed)
 
     def needed(self) -> set[int]:
-        """Return the versions that may still be asked for: the newest, the pinned, the locked."""
+        """Return the versions that may still be needed: the newest, the pinned, the locked."""
         newest = self._newest_versions()  # looked up first: see `_is_young`
         return {*newest, *self._pinned(), *locked_versions(self.path)}
 

@@ -212,7 +212,7 @@ def read_times(what: str, value: object) -> tuple[str, ...]:
         raise InvalidPolicy(
             f"{what} lists at most {_MOST_TIMES:,} times of day, not {shown(value)}"
         )
-    return tuple(time_text(each) for each in sorted({read_time(what, one) for one in listed}))
+    return tuple(time_text(minute) for minute in sorted({read_time(what, one) for one in listed}))
 
 
 def read_days(what: str, value: object) -> tuple[str, ...]:
@@ -245,8 +245,8 @@ class DailySpans:
         """Return the span that contains an instant, if there is one."""
         spans = _spans(self, us // (_CHUNK_DAYS * _DAY_US))
         place = bisect_right(spans, us, key=lambda span: span.start)
-        found = spans[place - 1] if place else None
-        return found if found is not None and us < found.end else None
+        last = spans[place - 1] if place else None
+        return last if last is not None and us < last.end else None
 
     def between(self, low: int, high: int) -> list[Period]:
         """Return the spans that touch the instants from `low` to `high`, in order."""

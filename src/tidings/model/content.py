@@ -72,14 +72,14 @@ def _copied(value: Any, path: str) -> Any:
             _name(name, path): _copied(field, f"{path}: {name}") for name, field in fields.items()
         }
     if validate.is_a(value, list | tuple):
-        return [_copied(each, path) for each in validate.listed(value, TRUSTED.list_values)]
+        return [_copied(element, path) for element in validate.listed(value, TRUSTED.list_values)]
     try:
-        found = scalar(value)
+        plain = scalar(value)
     except TidingsError as error:
         raise TidingsError(f"{path}: {error}") from None
-    if isinstance(found, datetime):
-        return format_time(time_us(found))
-    return found.to_form() if isinstance(found, Range) else found
+    if isinstance(plain, datetime):
+        return format_time(time_us(plain))
+    return plain.to_form() if isinstance(plain, Range) else plain
 
 
 def _name(name: object, path: str) -> str:

@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What subscriptions ask for and the events do not have.
+    """Findings about subscriptions that the events cannot satisfy.
 
     `events` is the number of events that were looked at; of many, the values are a sample.
     `findings` are the first, and `counts` are the numbers of all by their flaws. `unmatched` is the

@@ -240,13 +240,13 @@ class Profile:
         return f"did you mean {close}?" if close else FIELDS.get(attribute)
 
     def hint(self, part: Predicate, flaw: Flaw) -> str | None:
-        """Return what may be meant by a predicate with a flaw, or None."""
+        """Return a suggestion for a predicate with a flaw, or None."""
         families = self.attributes.get(part.attribute, {})
         if flaw == "attribute":
             return self._meant(part.attribute)
         if flaw == "type":
-            converted = (_converted(part, family) for family in families)
-            return next((f"write {render_predicate(each)}" for each in converted if each), None)
+            converted = filter(None, (_converted(part, family) for family in families))
+            return next((f"write {render_predicate(predicate)}" for predicate in converted), None)
         return _known_values(part, families[_family(part)])
 
 
@@ -258,7 +258,7 @@ def _family(part: Predicate) -> Family:
 
 def _closest(text: str, known: Iterable[str]) -> str | None:
     """Return the known text that is most similar, whatever its case, or None."""
-    folded, wanted = {each.casefold(): each for each in sorted(known)}, text.casefold()
+    folded, wanted = {name.casefold(): name for name in sorted(known)}, text.casefold()
 
     def likeness(candidate: str) -> tuple[bool, float, bool]:
         ratio = SequenceMatcher(None, candidate, wanted).ratio()
@@ -308,7 +308,7 @@ def _known_values(part: Predicate, values: Values) -> str | None:
     if part.family == "string" and values.distinct is not None:
         operands = part.operand if isinstance(part.operand, frozenset) else [part.operand]
         close = (_closest(text, values.distinct) for text in sorted(map(str, operands)))
-        return next((f"did you mean {each!r}?" for each in close if each), None)
+        return next((f"did you mean {name!r}?" for name in close if name), None)
     if part.family in ("number", "time") and values.low is not None:
         low, high = (_shown_bound(part.family, bound) for bound in (values.low, values.high))
         bounds = f"always {low}" if low == high else f"between {low} and {high}"

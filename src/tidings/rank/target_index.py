@@ -3,7 +3,7 @@
     subscriptions -- one conjunction of ranges --> boxes (live: they can only die)
                   -- any other, or newer -------> rest  (an access index)
 
-Both are asked, and their answers merged. Boxes are numbered in order of their ids, so that ties
+Both are queried, and their answers merged. Boxes are numbered in order of their ids, so that ties
 come out by id. What the boxes cannot answer, or a change interrupts, the access index of the
 matcher answers, which always holds everything.
 """
@@ -38,7 +38,7 @@ from tidings.score.protocol import Scorer
 LEAST: Final = 2_000
 """Fewer subscriptions are answered by the access index alone."""
 ASKED: Final = 256
-"""Events that are asked for before boxes are built, in the background."""
+"""After queries for this many events, boxes are built in the background."""
 MOST_CELLS: Final = 1 << 25
 """The largest number of subscriptions times attributes: bounds take 16 bytes each."""
 SAMPLE: Final = 64
@@ -70,10 +70,10 @@ class BoxSource(NamedTuple):
     @classmethod
     def of(cls, subscriptions: Sequence[Subscription]) -> "BoxSource":
         """Divide subscriptions."""
-        ranges = {one.id: ranges_of(one) for one in subscriptions}
+        by_id = {subscription.id: ranges_of(subscription) for subscription in subscriptions}
         return cls(
-            {name: found for name, found in sorted(ranges.items()) if found is not None},
-            [one for one in subscriptions if ranges[one.id] is None],
+            {id: ranges for id, ranges in sorted(by_id.items()) if ranges is not None},
+            [subscription for subscription in subscriptions if by_id[subscription.id] is None],
         )
 
     @property
@@ -272,14 +272,14 @@ class TargetBoxes:
         if rows is None:
             return None
         answers = self._live.top_many(rows, k)
-        found = self._known.pairs(answers) if self._exact else self._known.new_pairs(answers)
+        boxed = self._known.pairs(answers) if self._exact else self._known.new_pairs(answers)
         for event in np.flatnonzero(answers.counts < answers.ids.shape[1]).tolist():
-            del found[event][answers.counts[event] :]
+            del boxed[event][answers.counts[event] :]
         if not self._in_rest:
-            return found
+            return boxed
         search = self._rest.top_many if self._exact else self._rest.top_relaxed_many
-        pairs = zip(found, search(events, k), strict=True)
-        return [nsmallest(k, one + other, key=_best_first) for one, other in pairs]
+        by_event = zip(boxed, search(events, k), strict=True)
+        return [nsmallest(k, best + rest, key=_best_first) for best, rest in by_event]
 
 
 class KnownPairs:
@@ -314,8 +314,8 @@ class KnownPairs:
             for id, pair in zip(new.tolist(), zip(names, values, strict=True), strict=True):
                 kept.pairs[id] = pair
             kept.present[new] = True
-        found: list[list[Scored]] = kept.pairs[ids].tolist()
-        return found
+        rows: list[list[Scored]] = kept.pairs[ids].tolist()
+        return rows
 
 
 class _KeptPairs(NamedTuple):
@@ -354,7 +354,7 @@ class BoxChoice(NamedTuple):
 
 @dataclass
 class _Kind:
-    """The boxes of a scorer: how often they were asked for, and why there are none or some."""
+    """The boxes of a scorer: how many events were queried, and why boxes are used or not."""
 
     asked: int = 0
     boxes: TargetBoxes | None = None
@@ -368,8 +368,8 @@ class _Kind:
 class Targets:
     """Answers `top` for many events by the faster of two indexes; any number of threads may ask.
 
-    Boxes are built in the background after some events, by the scorer that was asked for, and
-    used if they answer those events faster than the access index.
+    After queries for some events by a scorer, its boxes are built in the background. They are used
+    if they answer those events faster than the access index.
     """
 
     def __init__(self, access: Access, subscriptions: Mapping[str, Subscription]) -> None:

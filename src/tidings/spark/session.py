@@ -103,13 +103,13 @@ def _start(
 ) -> SparkSession:
     # It logs errors with the whole stack of Java, although they are raised as well.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    given = submitted_settings()
-    url = given.get("spark.master") or master or f"local[{cores or '*'}]"
-    chosen = {"spark.app.name": name, **all_settings(settings or {}, url), **given}
+    submitted = submitted_settings()
+    url = submitted.get("spark.master") or master or f"local[{cores or '*'}]"
+    chosen = {"spark.app.name": name, **all_settings(settings or {}, url), **submitted}
     builder = SparkSession.builder.master(url)
     for key, setting in chosen.items():
         builder = builder.config(key, setting)
-    if given and "PYSPARK_PYTHON" in os.environ:
+    if submitted and "PYSPARK_PYTHON" in os.environ:
         return builder.getOrCreate()
     with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=worker_python(url)):
         return builder.getOrCreate()

@@ -33,7 +33,7 @@ def warm_stages(work: Workload) -> None:
     matches = [row for batch in batches for row in batch.to_pylist() if row["kind"] == "matches"]
     for number in range(BUCKETS):
         bucket, restored = Bucket(policies, settings), Bucket(policies, settings)
-        mine = [MatchBatch.unpack(row["body"]) for row in matches if row["bucket"] == number]
-        bucket.run(mine, [])
+        own = [MatchBatch.unpack(row["body"]) for row in matches if row["bucket"] == number]
+        bucket.run(own, [])
         restored.unpack(bucket.pack(), bucket.clock)
         restored.run([], [end])

@@ -108,7 +108,7 @@ class ChannelSummary(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What one channel has not delivered: new, to be tried again, and given up."""
+    """Counts of undelivered notifications of a channel: new, to be tried again, and given up."""
 
     waiting: int
     retrying: int
@@ -140,12 +140,12 @@ class Channels:
         limit: int = 1_000,
     ) -> list[Channel]:
         """Return the channels with an id, of a kind or of a subscriber, in order of id."""
-        wanted = {"id": name, "kind": kind, "subscriber": subscriber}
-        given = {column: value for column, value in wanted.items() if value is not None}
-        conditions = " AND ".join(f"{column} = ?" for column in given)
-        where = f"WHERE {conditions} " if given else ""
+        columns = {"id": name, "kind": kind, "subscriber": subscriber}
+        filters = {column: value for column, value in columns.items() if value is not None}
+        conditions = " AND ".join(f"{column} = ?" for column in filters)
+        where = f"WHERE {conditions} " if filters else ""
         order = "ORDER BY id, kind, coalesce(subscriber, '') LIMIT ?"
-        return self._select(f"{where}{order}", *given.values(), limit)
+        return self._select(f"{where}{order}", *filters.values(), limit)
 
     def queues(self) -> list[Channel]:
         """Return the channels of all subscribers, in order of id."""
@@ -190,7 +190,7 @@ class Channels:
         return self._database.write(partial(_retry, key=key))
 
     def backlog(self, key: str) -> Backlog:
-        """Return what a channel has not delivered, in numbers."""
+        """Return the counts of undelivered notifications of a channel."""
         sql = (
             f"SELECT {_WAITING}, "
             "(SELECT count(next_us) FROM channel_failures AS f WHERE f.key = channels.key), "

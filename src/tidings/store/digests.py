@@ -74,7 +74,7 @@ class Digests:
         self._database.write(lambda session: session.run(sql, digest.key, *cells, digest.result))
 
     def note(self, digest: FixedDigest, result: str) -> None:
-        """Write what came of a digest."""
+        """Write the outcome of a digest."""
         sql = "UPDATE digests SET result = ? WHERE key = ? AND first = ?"
         cells = (result, digest.key, digest.first)
         self._database.write(lambda session: session.run(sql, *cells))

@@ -42,7 +42,7 @@ class Checkpoint(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What a pipeline has not taken yet: publications, and the newest version by then."""
+    """The work that a pipeline has not taken yet: publications, and the newest version by then."""
 
     version: int
     publications: list[StoredPublication]

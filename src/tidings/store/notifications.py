@@ -119,7 +119,7 @@ class Notifications:
         return deliveries
 
     def of_batches(self, query: str, first: int, last: int, limit: int) -> list[Delivery]:
-        """Return what the batches of a query delivered, from one number to another."""
+        """Return the deliveries of a range of a query's batches."""
         return self._deliveries(_OF_BATCHES, query, first, last, limit)
 
     def written(self) -> list[Row]:

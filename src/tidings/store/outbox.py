@@ -57,7 +57,7 @@ class OutboxPage(NamedTuple):
 
 @dataclass(frozen=True)
 class PageProgress:
-    """What came of a page.
+    """The outcome of sending a page.
 
     Entries that are `done` need no retry. `failures`, `reason` and `next_us` are the new state of
     the channel: how often it failed in a row, why, and before when nothing is sent.
@@ -113,11 +113,11 @@ class Outbox:
         self._database.write(lambda session: session.run(sql, key, owner))
 
     def page(self, channel: Channel, now_us: int, limit: int) -> OutboxPage:
-        """Return what a channel sends next: retries that are due, else what is new."""
+        """Return the page that a channel sends next: retries that are due, else new deliveries."""
         return self._database.read(partial(_page, channel=channel, now_us=now_us, limit=limit))
 
     def note(self, key: str, owner: str, progress: PageProgress) -> Channel | None:
-        """Write what came of a page; return the channel, or None if it may not be used on."""
+        """Write the outcome of a page; return the channel, or None if it may no longer be used."""
         return self._database.write(partial(_note, key=key, owner=owner, progress=progress))
 
     def skip(self, key: str) -> Delivery | None:

@@ -92,7 +92,8 @@ class Database(Protocol):
     def watch(self, channel: str | None = None) -> ChangeWatch:
         """Return a watch, for one thread; close it after use.
 
-        PostgreSQL tells of a channel, by default that of the store in this schema; SQLite of all.
+        PostgreSQL notifies of one channel, by default that of the store in this schema; SQLite of
+        every commit.
         """
 
     def close(self) -> None:

@@ -66,12 +66,12 @@ class Publications:
 
     def numbers(self, ids: Sequence[str]) -> list[int]:
         """Return the numbers of the publications with these ids."""
-        found = list[int]()
+        numbers = list[int]()
         for first in range(0, len(ids), _IDS):
             some = ids[first : first + _IDS]
             marks = ", ".join("?" * len(some))
-            found += [row[0] for row in self._rows(f"{_NUMBERS} ({marks})", *some)]
-        return found
+            numbers += [row[0] for row in self._rows(f"{_NUMBERS} ({marks})", *some)]
+        return numbers
 
     def last(self) -> int:
         """Return the number of the last publication; 0 before the first."""

@@ -109,7 +109,7 @@ class Spool:
         return self.database.read(self._bounds)
 
     def state(self) -> str:
-        """Return what was kept with the last messages."""
+        """Return the state that was kept with the last messages."""
         sql = "SELECT state FROM tidings_spool_sources WHERE source = ?"
         return str(self.database.read(lambda session: session.rows(sql, self.source))[0][0])
 

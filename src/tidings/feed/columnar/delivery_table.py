@@ -170,11 +170,13 @@ def resolved(batch: DeliveryBatch, tables: IdTables) -> DeliveryColumns:
     """Return a batch with ids instead of numbers; none of its deliveries may be an object."""
     columns = batch.columns
     numbers, subscriber = np.unique(batch.subscriber, return_inverse=True)
-    subscribers, order = _ascending([tables.subscribers.names[each] for each in numbers.tolist()])
+    subscribers, order = _ascending(
+        [tables.subscribers.names[number] for number in numbers.tolist()]
+    )
     slots, event = np.unique(columns[:, layout.EVENT], return_inverse=True)
     starts, members = tables.matched.flat(columns[:, layout.HANDLE].astype(np.int32))
     used, matched = np.unique(members, return_inverse=True)
-    subscriptions, id_order = _ascending([tables.matched.names[each] for each in used.tolist()])
+    subscriptions, id_order = _ascending([tables.matched.names[number] for number in used.tolist()])
     return DeliveryColumns(
         subscribers=subscribers,
         subscriber=order[subscriber],

@@ -81,7 +81,7 @@ class PythonCohort:
         return states
 
     def _guarded(self, row: int, call: Callable[[Feed], T], default: T) -> T:
-        """Return what a call returns, or the default if the policy raises."""
+        """Return the result of a call, or the default if the policy raises."""
         try:
             return call(self.feeds[row])
         except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything

@@ -1,4 +1,4 @@
-"""What an access index consists of, and why its conjunctions are where they are."""
+"""Descriptions of an access index: its segments, and why conjunctions are in lists or blocks."""
 
 from dataclasses import dataclass
 

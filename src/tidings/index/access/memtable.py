@@ -137,7 +137,7 @@ class Memtable:
         return rank
 
     def view(self, size: int, version: int, ids: Sequence[str]) -> SegmentView:
-        """Return what kernels need, as of a number of words and a version."""
+        """Return the arrays for kernels, as of a number of words and a version."""
         weights = self.weights._replace(order=self._order(ids))
         return SegmentView(self.records, NO_POSTINGS, NO_BLOCKS, weights, size, version)
 

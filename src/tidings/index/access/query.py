@@ -290,7 +290,7 @@ class Query:
         return named(segment.records.ranks, out, scores, self._snapshot.table.ids)
 
     def _memtable_best(self, least: Float64s) -> list[list[Scored]]:
-        """Return what the memtable has that may be among the k best of all."""
+        """Return the candidates of the memtable that may be among the k best of all."""
         memtable, ids = self._snapshot.memtable, self._snapshot.table.ids
         ranks, starts = self._match(scan_events, self._memtable, self.scratch(0))
         scores = memtable.scores[ranks]

@@ -30,7 +30,7 @@ when its list is read, and a record fifty.
 """
 COLUMN_NS: Final = 3.0
 POSTING_NS: Final = 20.0
-"""What comparing a column of a block, and reading a posting with what follows, takes at least."""
+"""The least cost of comparing a column of a block, and of reading a posting and its record."""
 FEWEST_ROWS: Final = 1024
 """Fewer rows than this are posted: the event is led to them soon enough."""
 FIRST_BAND: Final = 16 * LANES

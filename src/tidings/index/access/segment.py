@@ -177,12 +177,12 @@ class Segment:
         return len(self.records.words)
 
     def view(self, version: int) -> SegmentView:
-        """Return what kernels need to match by access predicates, as of a version."""
+        """Return the arrays for matching by access predicates, as of a version."""
         parts = self.records, self.postings, self.blocks, self.weights
         return SegmentView(*parts, self.size, version)
 
     def partial_view(self, version: int) -> SegmentView:
-        """Return what kernels need to match by every check; its postings are built on first use."""
+        """Return the arrays for partial matching, by every check; built on first use."""
         with self._lock:
             if self._partial is None:
                 encoded = self.picked(np.arange(len(self)))

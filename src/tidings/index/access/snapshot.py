@@ -1,4 +1,4 @@
-"""What a reader of the index holds: one version of it, for as long as it reads."""
+"""Snapshots: the version of the index that a reader holds for as long as it reads."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

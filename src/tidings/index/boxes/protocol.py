@@ -60,7 +60,7 @@ class BoxIndex(Protocol):
         """Return the k best for each event."""
 
     def counters(self) -> Mapping[str, int]:
-        """Return what the last `top` or `top_many` visited."""
+        """Return counts of the visits of the last `top` or `top_many`."""
 
     def describe(self) -> str:
         """Return a sentence about the index and its contents."""

@@ -82,7 +82,7 @@ class TopkTable:
             yield from islice(self.deep().iterate(q), self.depth, None)
 
     def counters(self) -> dict[str, int]:
-        """Return what the last `top` visited in the table, and the number of lists."""
+        """Return counts of the visits of the last `top`, and the number of lists."""
         return self._table.counters()
 
     def deep(self) -> TreeIndex:

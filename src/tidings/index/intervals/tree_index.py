@@ -75,7 +75,7 @@ class TreeIndex:
         return in_batches(lambda out: walk(tree, point, state, out), self.size)
 
     def counters(self) -> dict[str, int]:
-        """Return what the last `top` visited, and the notes of the build."""
+        """Return counts of the visits of the last `top`, and the notes of the build."""
         nodes, leaves, intervals = self._state[:3].tolist()
         return {"nodes": nodes, "leaves": leaves, "intervals": intervals, **self.notes}
 

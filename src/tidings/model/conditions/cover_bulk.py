@@ -113,8 +113,10 @@ class _Budget:
         self._work = [Work(COMPARISONS) for _ in counts]
         self._members = [_list_members(condition) for condition in conditions]
         self.is_one_step = [
-            len(each) == 1 and len(each[0]) == 1 and each[0][0].operator not in _LISTS
-            for each in conditions
+            len(condition) == 1
+            and len(condition[0]) == 1
+            and condition[0][0].operator not in _LISTS
+            for condition in conditions
         ]
 
     def take_pairs(self, wide: Int64s) -> None:

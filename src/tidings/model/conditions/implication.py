@@ -366,8 +366,9 @@ def _contains(wide: _Pattern, narrow: _Pattern) -> bool:
 
 def _overlap(one: _Pattern, other: _Pattern) -> bool:
     """Return whether some string matches both patterns."""
-    folds = one.folded or other.folded
-    text, operand = (each.text.casefold() if folds else each.text for each in (one, other))
+    text, operand = one.text, other.text
+    if one.folded or other.folded:
+        text, operand = text.casefold(), operand.casefold()
     if one.shape == "=":
         return _has_shape(text, other.shape, operand)
     if other.shape == "=":

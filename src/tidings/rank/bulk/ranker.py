@@ -155,7 +155,7 @@ class BulkRanker:
         return sum(method.nbytes for method in self._methods)
 
     def _refresh(self, *, falls_back: bool = False) -> None:
-        """Write what changed since the last event, method by method.
+        """Write the changes since the last event, method by method.
 
         An owner that a method cannot take is set aside. With `falls_back`, Python ranks it instead:
         if its scorer fails there as well, then for each of its matches.

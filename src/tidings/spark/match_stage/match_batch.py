@@ -242,7 +242,7 @@ def _union(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Int32s]]:
     """Return all distinct names, and for each list the new numbers of its names."""
     texts = pa.array(list(chain.from_iterable(names)), pa.large_string()).dictionary_encode()
     numbers = np.asarray(texts.indices.to_numpy(), np.int32)
-    ends = np.cumsum([len(each) for each in names])[:-1]
+    ends = np.cumsum([len(column) for column in names])[:-1]
     return texts.dictionary.to_pylist(), np.split(numbers, ends)
 
 

@@ -125,7 +125,7 @@ class PickledSource:
         cls, members: Sequence[SubscriberBundle], threshold: str | None = None
     ) -> "PickledSource":
         """Pickle members; `threshold` is the value of Spark's setting, if it is set."""
-        subscribers = {each.name: each.subscriber for each in members if each.subscriber}
+        subscribers = {member.name: member.subscriber for member in members if member.subscriber}
         return cls(
             Pickled.of(list(members)), ListedPolicies.of(subscribers), _parse_size(threshold)
         )

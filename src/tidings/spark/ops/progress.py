@@ -144,9 +144,9 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
         batch=report.batchId,
         done_us=round(began.timestamp() * SECOND_US) + report.batchDuration * 1_000,
         seconds=report.batchDuration / 1_000,
-        state_rows=sum(each.numRowsTotal for each in states),
-        state_bytes=sum(each.customMetrics.get(_ON_DISK, 0) for each in states),
-        memory_bytes=sum(each.memoryUsedBytes for each in states),
+        state_rows=sum(state.numRowsTotal for state in states),
+        state_bytes=sum(state.customMetrics.get(_ON_DISK, 0) for state in states),
+        memory_bytes=sum(state.memoryUsedBytes for state in states),
         # The publications are the first source: what they lack counts, not what a clock lacks.
         behind={name: float(each) for one in reversed(sources) for name, each in _behind(one)},
         reached=dict(_reached(sources)),
@@ -172,7 +172,7 @@ def _behind(source: Any) -> list[tuple[str, Any]]:
     ]
     if reported or _PYTHON not in source.description:
         return reported
-    end, latest = (_numbers(each) for each in (source.endOffset, source.latestOffset))
+    end, latest = (_numbers(offset) for offset in (source.endOffset, source.latestOffset))
     unread = sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items())
     return [(_UNREAD, unread)] if latest else []
 
@@ -180,12 +180,12 @@ def _behind(source: Any) -> list[tuple[str, Any]]:
 def _numbers(offset: str | None) -> dict[str, int]:
     """Return the integers of an offset by their paths; none if it holds anything else."""
     leaves = dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
-    return leaves if all(type(each) is int for each in leaves.values()) else {}
+    return leaves if all(type(leaf) is int for leaf in leaves.values()) else {}
 
 
 def _leaves(form: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, each in form.items():
-        if isinstance(each, dict):
-            yield from _leaves(each, f"{before}{name}.")
+    for name, value in form.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{before}{name}.")
         else:
-            yield f"{before}{name}", each
+            yield f"{before}{name}", value

@@ -33,7 +33,7 @@ from tidings.sources.registry import open_reader
 from tidings.store import ChangeWatch
 
 _WATCH_S: Final = 1.0
-"""How long a trigger waits for something new, if its source tells of it."""
+"""How long a trigger waits for something new, if its source announces it."""
 
 
 @dataclass(frozen=True)

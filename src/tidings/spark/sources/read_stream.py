@@ -178,6 +178,6 @@ def read_files(
             path = unquote(urlsplit(uri).path)
             records = source.read(path, limits=limits)
             while rows := [
-                event_line(each) | {LAST: path in ends} for each in islice(records, _ROWS)
+                event_line(record) | {LAST: path in ends} for record in islice(records, _ROWS)
             ]:
                 yield pa.RecordBatch.from_pylist(rows, schema)

@@ -214,7 +214,7 @@ def _read(
         return
     table = options.open()
     with closing(table.database):
-        kinds = {each.name: each for each in table.columns()}
+        kinds = {column.name: column for column in table.columns()}
         if missing := [name for name in schema.names if name not in kinds]:
             raise SourceError(f"{TABLE}: {options.table} has no column {missing[0]!r}")
         columns, after = [kinds[name] for name in schema.names], partition.after

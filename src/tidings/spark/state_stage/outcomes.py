@@ -182,12 +182,12 @@ def refused(records: Sequence[RefusedRecord]) -> pa.Table:
     """Return a dead letter for each record of a store that is left out."""
     columns = {
         "record": [
-            json.dumps({"id": each.id, "subscriber": each.owner}, sort_keys=True)
-            for each in records
+            json.dumps({"id": record.id, "subscriber": record.owner}, sort_keys=True)
+            for record in records
         ],
         "reason": [
-            clipped(f"{each.kind} {shown(each.id)} of the store is left out: {_why(each)}")
-            for each in records
+            clipped(f"{record.kind} {shown(record.id)} of the store is left out: {_why(record)}")
+            for record in records
         ],
     }
     return _table("dead", len(records), columns)

@@ -91,7 +91,7 @@ def run_buckets(
 ) -> DataFrame:
     """Run the buckets over rows of BUCKET_ROWS, batch and streaming alike.
 
-    A batch needs no state store. In a stream, a bucket hands out its outcomes as packed Arrow, so
+    A batch needs no state store. In a stream, a bucket emits its outcomes as packed Arrow, so
     that none of them becomes an object on the way through pandas. `state` is the first state of a
     query with a new checkpoint. `read` reads the rows for the late table.
     """
@@ -116,7 +116,7 @@ def unpack_outcomes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 class RanBucket(NamedTuple):
-    """What a bucket hands out after a batch, and its state; no bucket if only its clock moved."""
+    """The outcomes of a bucket in a batch, and its state; no bucket if only its clock moved."""
 
     outcomes: list[pa.Table]
     clock: BucketClock
@@ -143,17 +143,17 @@ class BucketRunner:
             late = late_rows(inputs.arrived, clock.watermark_us, self.read)
             if inputs.ends:
                 inputs.ticks.extend(clock.last_ticks(inputs.ticks, self.settings.lateness_us))
-        found = [late] if late.num_rows else []
+        tables = [late] if late.num_rows else []
         if number == REPORTING:
             inputs = inputs._replace(refused=self.policies_of_batch().refused)
         if inputs.ticks and not (inputs.matches or inputs.letters or inputs.refused):
             moved = clock.after(inputs.ticks, self.settings.lateness_us)
             if moved is not None:  # nothing is due
-                return RanBucket(found, moved)
+                return RanBucket(tables, moved)
         state = BucketState(self.policies_of_batch(), self.settings, load(), clock)
         with prefix_errors(label, StateError, StateError):
             bucket, table = run_isolated(state, inputs)
-        return RanBucket([*found, table], bucket.clock, bucket)
+        return RanBucket([*tables, table], bucket.clock, bucket)
 
     def in_batch(self) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
         """Return the function that runs one bucket over all rows of a batch, from an empty state.

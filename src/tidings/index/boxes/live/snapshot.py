@@ -55,7 +55,7 @@ class BoxRun:
         self.died[self.places[positions]] = version
 
     def liveness(self, version: int) -> Liveness:
-        """Return what is alive at a version; without stamps, none is read for each candidate."""
+        """Return which boxes are alive at a version; without stamps, candidates are not tested."""
         return Liveness(self.died, version) if self.stamped[0] else ALL_ALIVE
 
     def __len__(self) -> int:

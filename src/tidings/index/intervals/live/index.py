@@ -119,7 +119,7 @@ class LiveIntervals:
         return self._snapshot.iterate(arguments.number("the query", q))
 
     def counters(self) -> dict[str, int]:
-        """Return what the last `top` visited in the run, and the number of rebuilds."""
+        """Return counts of the visits of the last `top` to the run, and the number of rebuilds."""
         nodes, leaves, intervals = self._last_walk[:3].tolist()
         visits = {"nodes": nodes, "leaves": leaves, "intervals": intervals}
         return {**visits, "rebuilds": self._merge.completed}

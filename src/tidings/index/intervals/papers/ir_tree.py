@@ -105,7 +105,7 @@ class IrTree:
                 raise TidingsError("the index was changed while it was iterated over")
 
     def counters(self) -> dict[str, int]:
-        """Return what the last `top` visited, and the blocks it entered in vain (holes)."""
+        """Return counts of the visits of the last `top`, with blocks entered in vain (holes)."""
         return {**self._tree.counters(), "holes": int(self._tree.state()[HOLES])}
 
     def insert(self, low: float, high: float, score: float) -> int:
