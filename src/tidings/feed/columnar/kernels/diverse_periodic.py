@@ -177,7 +177,6 @@ def offer_diverse_periodic(
             return
         match = arrival_at(offers, index)
         now_us, before = int64(windows.events.us[match.slot]), head[row, END]
-        # Before the match: ends that time or other publications passed. After it: a step by count.
         end_passed(windows, output, row, index, Moment(now_us, match.sequence - 1), search)
         add_match(windows.buffer, row, match)
         open_end(head, windows.events, windows.policy, row, match.slot)
