@@ -204,10 +204,15 @@ def _ascending(texts: Sequence[str]) -> tuple[list[str], Int64s]:
 def _sorted_runs(starts: Int64s, numbers: Int64s) -> Int64s:
     """Return numbers, ascending within each run."""
     sizes = np.diff(starts)
-    if sizes.max(initial=0) <= 1:  # as most are
+    several = sizes > 1
+    if not several.any():
         return numbers
-    owners = np.repeat(np.arange(len(sizes)), sizes)
-    return numbers[np.lexsort((numbers, owners))]
+    # Most runs have one number, and only the others take time.
+    longer = np.repeat(several, sizes)
+    owners = np.repeat(np.arange(len(sizes)), sizes)[longer]
+    sorted_numbers, chosen = numbers.copy(), numbers[longer]
+    sorted_numbers[longer] = chosen[np.lexsort((chosen, owners))]
+    return sorted_numbers
 
 
 def _taken(texts: Sequence[str | None], places: AnyArray) -> pa.Array:
