@@ -24,6 +24,15 @@ SECONDS = 20
 Made = tuple[list[Subscription], dict[str, object]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kernels() -> None:
+    """Compile the kernels before children are forked, whose time does not suffice for it."""
+    engine = Engine(index="access")
+    engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
+    engine.add_many(Subscription(f"s{n}", "b", f"x > {n} and y < 9") for n in range(3))
+    assert engine.publish(Event("e", {"x": 2, "y": 1}, 0))
+
+
 def within_bounds(work: Callable[[], None], seconds: int = SECONDS) -> None:
     pid = os.fork()
     if not pid:
