@@ -4,24 +4,33 @@ import json
 import socket
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pyarrow as pa
 import pytest
-from tests.service.running import client_of, lines, server_at
+from tests.service.running import PATIENCE_S, client_of, lines, server_at
 
 from tidings.errors import TidingsError
 from tidings.service.server import WebServer
 from tidings.service.settings import ServiceSettings
 
-SETTINGS = ServiceSettings(body_bytes=20_000, body_records=50, body_s=0.2, head_s=0.2)
+SETTINGS = ServiceSettings(body_bytes=20_000, body_records=50)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     address = str(tmp_path_factory.mktemp("hostile") / "t.db")
     with server_at(address, SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    """Return a server that waits for heads for a moment only; not one to send other requests to."""
+    address = str(tmp_path_factory.mktemp("hasty") / "t.db")
+    with server_at(address, ServiceSettings(head_s=0.2)) as running:
         yield running
 
 
@@ -32,9 +41,13 @@ def client(server: WebServer) -> Iterator[httpx2.Client]:
         assert opened.get("/health").json() == {"status": "ok"}
 
 
+def connected(server: WebServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
+
+
 def send(server: WebServer, text: bytes) -> bytes:
     """Send bytes as they are; return what comes until the connection is closed."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+    with connected(server) as connection:
         connection.sendall(text)
         received = b""
         try:
@@ -52,10 +65,34 @@ def arrow_stream(columns: dict[str, list[Any]]) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("text", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"])
-def test_a_head_that_does_not_come_is_not_waited_for(server: WebServer, text: bytes) -> None:
-    assert send(server, text) == b""
+def test_a_head_that_does_not_come_is_not_waited_for(hasty: WebServer, text: bytes) -> None:
+    assert send(hasty, text) == b""
+
+
+@pytest.mark.parametrize(
+    ("head", "more", "status"),
+    [
+        (b"POST /v1/none HTTP/1.1\r\nContent-Length: 1000\r\n", b"{", b"404"),
+        (b"POST /v1/events HTTP/1.1\r\nContent-Length: 99999999\r\n", b"{", b"413"),
+        (b"GET /health HTTP/1.1\r\n", b"\r\n", b"200"),
+        (b"GET /health HTTP/1.1\r\n", b"GET /hea", b"200"),
+    ],
+)
+def test_an_answered_connection_is_not_held_open_by_single_bytes(
+    tmp_path: Path, head: bytes, more: bytes, status: bytes
+) -> None:
+    with server_at(str(tmp_path / "t.db")) as server, connected(server) as connection:
+        connection.sendall(head + b"Host: localhost\r\n\r\n")
+        received = connection.recv(65_536)
+        assert received.startswith(b"HTTP/1.1 " + status)
+        server._app.state.settings = ServiceSettings(head_s=0.05)
+        connection.sendall(more)
+        try:
+            while connection.recv(65_536):  # the rest of the answer
+                pass
+        except ConnectionResetError:
+            pass
 
 
 @pytest.mark.usefixtures("client")
@@ -64,11 +101,11 @@ def test_a_head_without_end_is_refused(server: WebServer) -> None:
     assert send(server, head).startswith(b"HTTP/1.1 400") or send(server, head) == b""
 
 
-@pytest.mark.usefixtures("client")
-def test_a_body_that_does_not_come_is_not_waited_for(server: WebServer) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     head = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     body = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-    assert send(server, head + body).startswith(b"HTTP/1.1 408")
+    with server_at(str(tmp_path / "t.db"), ServiceSettings(body_s=0.05)) as server:
+        assert send(server, head + body).startswith(b"HTTP/1.1 408")
 
 
 def test_a_large_body_is_refused_before_it_is_read(client: httpx2.Client) -> None:
@@ -100,7 +137,7 @@ def test_a_body_that_breaks_off_is_no_error_of_the_service(
     server: WebServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+    with connected(server) as connection:
         connection.sendall(head)
     chunked = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert send(server, chunked + b"not a size\r\n").startswith(b"HTTP/1.1 400")

@@ -26,7 +26,11 @@ _MOST_HEAD_BYTES: Final = 32_000
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP that waits for the head of a request only so long, and reads only so much of it."""
+    """HTTP that waits for the head of a request only so long, and reads only so much of it.
+
+    What comes after an answer, such as the rest of a body that was refused, is read no longer than
+    that either.
+    """
 
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -38,6 +42,12 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # Any byte ends the time-out of an idle connection, also one that begins no request.
+        if self._timer is None and self.cycle.response_complete:
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         self._expect_head()
@@ -71,6 +81,7 @@ class PatientProtocol(HttpToolsProtocol):
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _count(self, size: int) -> None:
         """Refuse a head that is too long: the parser turns any error into status 400."""
