@@ -67,3 +67,10 @@ def test_a_tenant_has_a_store_of_its_own(address: str) -> None:
         acme.catalogue.put({"id": "bob"})
         assert [entry.id for entry in main.catalogue.page("subscriber")] == ["ada"]
         assert main.history.store_id() != acme.history.store_id()
+
+
+def test_tenants_are_those_with_tokens_and_the_default_one(store: Store) -> None:
+    assert store.tokens.tenants() == {"default"}
+    for tenant in ("acme", "acme", "other"):
+        store.tokens.create("admin", 1, tenant=tenant)
+    assert store.tokens.tenants() == {"default", "acme", "other"}

@@ -50,8 +50,7 @@ def _run_for_tenants(
     threads = dict[str, Thread]()
     with open_store(address) as store:
         while True:
-            tenants = {DEFAULT_TENANT, *(token.tenant for token in store.tokens.listed())}
-            for tenant, (label, work) in product(sorted(tenants), works.items()):
+            for tenant, (label, work) in product(sorted(store.tokens.tenants()), works.items()):
                 name = f"{label} of tenant {tenant}"
                 if name in elsewhere:
                     continue

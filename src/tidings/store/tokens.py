@@ -99,6 +99,13 @@ class Tokens:
         rows = self._rows(f"SELECT {_FIELDS} FROM tokens ORDER BY created_us, id")
         return [Token(*row) for row in rows]
 
+    def tenants(self) -> set[str]:
+        """Return the tenants that have a token, and the default one."""
+        return {
+            DEFAULT_TENANT,
+            *(row[0] for row in self._rows("SELECT DISTINCT tenant FROM tokens")),
+        }
+
     def count_revoked(self) -> int:
         """Return how many tokens are revoked; whoever keeps a token in use watches it."""
         [[count]] = self._rows("SELECT count(*) FROM tokens WHERE revoked_us IS NOT NULL")

@@ -64,9 +64,8 @@ def _document(request: Request, secret: str, known: str | None, media_type: str)
     if owner is None:
         raise HttpProblem(404, "there is no feed at this address")
     gate.check_rate(f"feed {owner}")
-    deliveries = gate.tenants.get(owner.tenant).store.notifications.newest(
-        owner.subscriber, _ENTRIES
-    )
+    tenant = request.state.tenant = gate.tenants.get(owner.tenant)
+    deliveries = tenant.store.notifications.newest(owner.subscriber, _ENTRIES)
     tag = f'W/"{deliveries[0].sequence if deliveries else 0}"'
     headers = {
         "ETag": tag,
@@ -77,6 +76,6 @@ def _document(request: Request, secret: str, known: str | None, media_type: str)
     }
     if known == tag:
         return Response(status_code=304, headers=headers)
-    template = gate.tenants.get(owner.tenant).settings.template
+    template = tenant.settings.template
     content = _WRITERS[media_type](owner.tenant, owner.subscriber, deliveries, template)
     return Response(content, headers=headers, media_type=media_type)

@@ -19,7 +19,6 @@ from tidings.model.values import SECOND_US
 from tidings.service.access import Gate
 from tidings.service.problems import HttpProblem
 from tidings.store import Store
-from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import Channel
 from tidings.store.marks import NOT_FOR_ME, OPENED, READ
 from tidings.store.protocol import FOREVER
@@ -103,11 +102,9 @@ def _check(
 ) -> ReaderAction:
     """Return what an address stands for; all others are refused alike."""
     gate: Gate = request.app.state.gate
-    gate.check_rate(f"reader {key}")
     nothing = HttpProblem(404, "there is nothing at this address")
     # Only tenants with a token exist; to open another one would create it.
-    known = {DEFAULT_TENANT, *(token.tenant for token in gate.tenants.main.store.tokens.listed())}
-    if tenant not in known or action not in ACTIONS:
+    if action not in ACTIONS or tenant not in gate.tenants.main.store.tokens.tenants():
         raise nothing
     place = gate.tenants.get(tenant)
     store = place.store
@@ -117,6 +114,8 @@ def _check(
     if not hmac.compare_digest(expected.encode(), sealed.encode(errors="replace")) or not secret:
         raise nothing
     assert channel is not None  # it has a secret
+    request.state.tenant = place
+    gate.check_rate(f"reader {key}")  # only here: names that are made up would fill the memory
     return ReaderAction(store, channel, action, number, place.settings.template)
 
 
