@@ -6,9 +6,10 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import httpx2
+import pytest
 from tests.service.running import client_of, eventually, pipeline_at, server_at, service_at
 
-from tidings.service.live import Chunk, LiveStream
+from tidings.service.live import Chunk, LiveInboxes, LiveStream
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
@@ -112,6 +113,19 @@ def test_too_many_streams_of_a_subscriber_are_refused(tmp_path) -> None:
             assert next(events) is None
             assert client.get(PATH.format("ada")).status_code == 429
         eventually(lambda: _opens(client))
+
+
+def test_streams_that_come_at_once_are_not_more_than_allowed(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = str(tmp_path / "tidings.db")
+    with server_at(address, ServiceSettings(streams=1)) as server, client_of(server) as client:
+        subscribe(client, "ada")
+        # All of them were looked at before the first one was open.
+        monkeypatch.setattr(LiveInboxes, "check_room", lambda *_: None)
+        with client_of(server) as other, closing(follow(other, "ada")) as events:
+            assert next(events) is None
+            assert list(follow(client, "ada")) == []
 
 
 def _opens(client: httpx2.Client) -> bool:

@@ -90,7 +90,10 @@ class LiveInboxes:
 
         Without a number, the stream begins with the first notification that is not read.
         """
-        self._streams.setdefault(subscriber, set()).add(stream)
+        open_streams = self._streams.setdefault(subscriber, set())
+        if len(open_streams) >= self._most:  # several came at once, when there was room for one
+            return
+        open_streams.add(stream)
         self._metrics.streams.inc()
         try:
             read = await asyncio.to_thread(self._enlist, subscriber)
@@ -107,9 +110,8 @@ class LiveInboxes:
                 yield chunk.content
         finally:
             self._metrics.streams.dec()
-            streams = self._streams[subscriber]
-            streams.discard(stream)
-            if not streams:
+            open_streams.discard(stream)
+            if not open_streams:
                 del self._streams[subscriber]
 
     def look(self) -> None:
