@@ -32,6 +32,7 @@ from tidings import (
     TidingsError,
 )
 from tidings.client import connection
+from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
 POLICY = Policy(k=2, window=Sliding(4), diversify=DivRank(sigma=0.5))
@@ -209,6 +210,28 @@ def test_without_waiting_nothing_is_returned(url: str) -> None:
         assert client.publish({"id": "f0", "attributes": {"fred": 1}}) == []
         with closing(client.follow("fred")) as followed:  # type: ignore[type-var]
             assert next(followed).event == "f0"
+
+
+def test_a_pipeline_that_does_not_run_is_an_error(tmp_path: Path) -> None:
+    address, settings = str(tmp_path / "tidings.db"), ServiceSettings(wait_s=0.01)
+    with (
+        server_at(address, settings) as server,
+        Client(f"http://127.0.0.1:{server.port}") as client,
+    ):
+        calls = [
+            lambda: client.subscribe(Subscriber("hugo")),
+            lambda: client.add_many([Subscription("hugo-1", "hugo", where="true")]),
+            lambda: client.pause("hugo"),
+            lambda: client.remove("hugo-1"),
+            lambda: client.publish({"id": "h0", "attributes": {}}),
+        ]
+        for call in calls:
+            with pytest.raises(ServiceError, match=r"the pipeline of the service .* yet"):
+                call()
+        with open_store(address) as store:  # what was sent is safe
+            assert store.catalogue.version() == 4
+            assert store.publications.last() == 1
+        client.close()
 
 
 def test_a_stream_goes_on_after_a_restart(tmp_path: Path) -> None:

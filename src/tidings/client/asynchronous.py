@@ -46,7 +46,7 @@ class AsyncClient:
         *,
         wait: bool = True,
         retries: int = 8,
-        timeout_s: float = 30.0,
+        timeout_s: float = 60.0,
     ) -> None:
         self._library = connection.load_http()
         self._http = self._library.AsyncClient(**connection.options(url, token, timeout_s))

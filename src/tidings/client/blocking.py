@@ -35,8 +35,9 @@ class Client:
     """A service with the verbs of an engine; safe for threads, closed by `with` or `close`.
 
     With `wait`, a call returns when it has had its effect, as those of an engine do: `publish`
-    returns the deliveries that the events have caused, for a token of the role admin. Without, it
-    returns at once, and nothing; follow the subscribers instead.
+    returns the deliveries that the events have caused, for a token of the role admin. What takes
+    the service too long, since its pipeline does not run, is a `ServiceError`. Without `wait`, a
+    call returns at once, and nothing; follow the subscribers instead.
 
     Requests that fail are sent again up to `retries` times, after pauses that double, unless they
     may have had an effect that must not come twice. Errors are those of the engine; a service that
@@ -50,7 +51,7 @@ class Client:
         *,
         wait: bool = True,
         retries: int = 8,
-        timeout_s: float = 30.0,
+        timeout_s: float = 60.0,
     ) -> None:
         self._library = connection.load_http()
         self._http = self._library.Client(**connection.options(url, token, timeout_s))

@@ -83,7 +83,7 @@ class Calls:
         kind = "subscriptions" if "subscriber" in form else "subscribers"
         path = _path(kind, form.get("id"))
         condition = _NEW if new else _EXISTING
-        return Call("PUT", path, _nothing, self._applied, _json(form), headers=condition)
+        return Call("PUT", path, _check_applied, self._applied, _json(form), headers=condition)
 
     def load(self, forms: list[Form], refused: list[DeadLetter]) -> Call[None]:
         """Add or replace many records; append those that are refused to a list."""
@@ -91,18 +91,19 @@ class Calls:
         def read(answer: Form) -> None:
             for problem in answer["problems"]:
                 refused.append(DeadLetter(forms[problem["position"] - 1], problem["detail"]))
+            _check_applied(answer)
 
         path = "/v1/subscriptions:import"
         return Call("POST", path, read, self._applied, _lines(forms), JSON_LINES)
 
     def delete(self, kind: str, name: str) -> Call[None]:
         """Remove a record."""
-        return Call("DELETE", _path(kind, name), _nothing, self._applied, repeatable=False)
+        return Call("DELETE", _path(kind, name), _check_applied, self._applied, repeatable=False)
 
     def set_paused(self, subscriber: str, *, paused: bool) -> Call[None]:
         """Pause or resume a subscriber."""
         path = f"{_path('subscribers', subscriber)}/{'pause' if paused else 'resume'}"
-        return Call("POST", path, _nothing, self._applied)
+        return Call("POST", path, _check_applied, self._applied)
 
     def publish(self, forms: list[Form], refused: Callable[[DeadLetter], None]) -> "Published":
         """Publish events; pass those that are refused to a function."""
@@ -249,8 +250,23 @@ def read_problem(status: int, content: bytes) -> TidingsError:
     return ServiceError(detail, status)
 
 
+def _check_applied(answer: Form) -> None:
+    """Refuse the answer to a change that has not had its effect in time, though it is awaited."""
+    if answer.get("applied") is False:
+        raise ServiceError(
+            "the change is saved, but the pipeline of the service does not work with it yet; see "
+            "whether it runs"
+        )
+
+
 def _caused(answer: Form) -> list[Delivery]:
-    return [Delivery.from_dict(form) for form in answer.get("deliveries") or ()]
+    deliveries = answer.get("deliveries", ())
+    if deliveries is None:
+        raise ServiceError(
+            "the events are published, but the pipeline of the service has not taken them yet; "
+            "see whether it runs, and follow the subscribers for what they get"
+        )
+    return [Delivery.from_dict(form) for form in deliveries]
 
 
 def _deliveries(answer: Form) -> list[Delivery]:
