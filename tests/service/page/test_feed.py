@@ -15,7 +15,14 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 from tests.service.page.conftest import NARROW, Visit
-from tests.service.running import client_of, delivered, eventually, pipeline_at, server_at
+from tests.service.running import (
+    PATIENCE_S,
+    client_of,
+    delivered,
+    eventually,
+    pipeline_at,
+    server_at,
+)
 
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
@@ -103,10 +110,10 @@ def test_why_and_why_not(site: Site, visit: Visit) -> None:
     why = page.locator(".item", has_text="Horror 2").locator(".why")
     expect(why).to_contain_text("Sent with rank 1, at position 1")
     expect(why.locator(".holds").first).to_contain_text("genre = 'horror'")
-    assert "why=h2" in page.url
+    expect(page).to_have_url(re.compile("why=h2"))
     page.get_by_role("link", name="Not sent").click()
     expect(page.locator(".item")).to_have_count(2)
-    assert "show=unsent" in page.url
+    expect(page).to_have_url(re.compile("show=unsent"))
     page.get_by_role("button", name="Why: Horror 1").click()
     why = page.locator(".item", has_text="Horror 1").locator(".why")
     expect(why).to_contain_text("Its rank is 0.4. In the end others rank higher.")
@@ -182,9 +189,12 @@ def test_a_thousand_items_are_drawn_only_where_they_are_seen(site: Site, visit: 
     page.goto(site.feed("max", count="1000"))
     page.reload()
     expect(page.locator(".item")).to_have_count(1_000)
-    drawn = """[...document.querySelectorAll(".item .body")]
-        .filter((each) => each.checkVisibility({contentVisibilityAuto: true})).length"""
-    assert 0 < page.evaluate(drawn) < 100
+    drawn = """() => {
+        const drawn = [...document.querySelectorAll(".item .body")]
+            .filter((each) => each.checkVisibility({contentVisibilityAuto: true})).length;
+        return 0 < drawn && drawn < 100;
+    }"""
+    page.wait_for_function(drawn)
     page.locator("[data-event=m0]").scroll_into_view_if_needed()
     expect(page.locator("[data-event=m0]")).to_be_in_viewport()
     site.publish("late", "mass")
@@ -259,9 +269,12 @@ def test_live_updates_survive_a_service_that_is_killed(
             expect(page.locator(".item")).to_have_count(1)
             process.send_signal(signal.SIGKILL)
             expect(page.locator("header .state.waiting")).to_be_visible()
+            page.get_by_role("button", name="Mark all as read").click()
+            expect(page.locator("#toast")).to_have_text("The service cannot be reached.")
             other.goto(f"http://127.0.0.1:{port}/#/interests?subscriber=ada")
             expect(other.get_by_text("The service cannot be reached")).to_be_visible()
-            assert other.locator("header img").evaluate("image => image.naturalWidth") > 0
+            picture = other.locator("header img").element_handle()
+            other.wait_for_function("image => image.naturalWidth > 0", arg=picture)
         with server_at(address, port=port):
             expect(other.get_by_role("heading", name="My interests")).to_be_visible()
             expect(other.get_by_text("The service cannot be reached")).to_have_count(0)
@@ -281,7 +294,7 @@ def test_the_first_subscriber_of_a_store_is_added_on_the_page(tmp_path: Any, vis
 
 
 def _publish(port: int, name: str) -> None:
-    with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
         client.post("/v1/events", json={"id": name, "attributes": {"n": 1}}).raise_for_status()
 
 

@@ -14,6 +14,13 @@ export class Problem extends Error {
   }
 }
 
+/** A request without an answer: the service, or the way to it, is away. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The service cannot be reached.");
+  }
+}
+
 /** Calls with a bearer token; without one if `token` is null. Parameters that are null are left out. */
 export class Api {
   constructor(token, onUnauthorized) {
@@ -42,7 +49,7 @@ export class Api {
     return response.json();
   }
 
-  /** Send a request; return the response, or throw a `Problem`. */
+  /** Send a request; return the response, or throw a `Problem`, or that it is `Unreachable`. */
   async send(method, path, { parameters = {}, body, signal, headers = {} } = {}) {
     const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
     const query = new URLSearchParams(given).toString();
@@ -57,6 +64,8 @@ export class Api {
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       credentials: "omit",
+    }).catch((error) => {
+      throw signal?.aborted ? error : new Unreachable();
     });
     if (response.ok) return response;
     const form = await response.json().catch(() => ({}));

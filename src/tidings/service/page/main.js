@@ -21,7 +21,7 @@
 // Elements are made by `h` of dom.js, never from markup. Shared styles are in style.css: .card,
 // .button, .button.primary, .field, .chip, .bar, .notice, .muted, .row, .stack, .segments, .table.
 
-import { Api, Problem, path } from "./api.js";
+import { Api, Problem, Unreachable, path } from "./api.js";
 import { h, put, svg } from "./dom.js";
 import { session } from "./session.js";
 import { signIn } from "./views/sign-in.js";
@@ -137,14 +137,7 @@ function makeContext(view, params, subscriber, signal) {
       if (location.hash === link(name, others)) show();
       else location.hash = link(name, others);
     },
-    notify(text) {
-      announce(text);
-      put(toast, text).hidden = false;
-      clearTimeout(toastTimer);
-      toastTimer = setTimeout(() => {
-        toast.hidden = true;
-      }, TOAST_MS);
-    },
+    notify,
     remember(changes) {
       Object.assign(state, changes);
       history.replaceState(null, "", link(view.name, state));
@@ -153,6 +146,15 @@ function makeContext(view, params, subscriber, signal) {
       if (!signal.aborted) put(status, text && h(`span.state.${kind || "idle"}`, {}, text));
     },
   };
+}
+
+function notify(text) {
+  announce(text);
+  put(toast, text).hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => {
+    toast.hidden = true;
+  }, TOAST_MS);
 }
 
 function announce(text) {
@@ -315,7 +317,7 @@ function showError(error, retry) {
 }
 
 function problemNotice(error, retry) {
-  const isOffline = error instanceof TypeError;
+  const isOffline = error instanceof Unreachable;
   if (!(error instanceof Problem) && !isOffline) console.error(error);
   const notice = h(
     "section.card.stack",
@@ -343,4 +345,11 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", show);
+// What a button or a timer asks for may fail, too; whoever asked is told.
+addEventListener("unhandledrejection", (event) => {
+  const { reason } = event;
+  if (reason instanceof Problem || reason instanceof Unreachable) notify(reason.message);
+  else if (reason?.name !== "AbortError") return;
+  event.preventDefault();
+});
 start();

@@ -235,7 +235,7 @@ class Rules {
       } while (this.again);
     } catch (error) {
       if (signal.aborted) return;
-      put(this.result, h("p.notice.bad", { role: "alert" }, error instanceof Problem ? error.message : "The service cannot be reached."));
+      put(this.result, h("p.notice.bad", { role: "alert" }, error.message));
     } finally {
       this.asking = false;
     }
