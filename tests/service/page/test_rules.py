@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -22,7 +22,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageService]:
 
 def tried(page: Page) -> dict[str, Any]:
     """Return the policy in the address."""
-    query = parse_qs(urlparse(page.url).fragment.partition("?")[2])
+    # `page.url` is told by events, which may come later than the change.
+    query = parse_qs(page.evaluate("location.hash").partition("?")[2])
     return dict(json.loads(query["policy"][0]))
 
 
