@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.service.running import eventually
 
 from tidings.model.records import Event
 from tidings.service import tenant as tenants
@@ -22,7 +23,7 @@ def test_a_long_log_gets_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Monkey
             store.publications.accept([NewPublication(Event(f"e{number}", {}, number))], number)
             step = EngineStep(number, None, 0, number)
             assert store.log.append(step, BatchAppend.of("spark", number, [], late=[], dead=[]))
-        assert tenant.wait_for(lambda _: store.log.checkpoint() is not None)
+        eventually(lambda: store.log.checkpoint() is not None)
     tenant.close()
     with open_store(address) as store:
         checkpoint = store.log.checkpoint()

@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from tidings.errors import InvalidForm
@@ -15,6 +16,7 @@ from tidings.service.problems import Form, HttpProblem
 from tidings.service.settings import ServiceSettings
 
 JSON: Final = "application/json"
+_SMALL_BYTES: Final = 20_000
 JSON_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
 
 
@@ -110,7 +112,9 @@ AnyBody = Annotated[Body, Depends(_read_body)]
 
 async def _read_form(body: AnyBody) -> Form:
     body.check_type(JSON)
-    form = body.json()
+    # Everybody would wait for a large body that is parsed in the event loop.
+    is_small = len(body.content) <= _SMALL_BYTES
+    form = body.json() if is_small else await run_in_threadpool(body.json)
     if not isinstance(form, dict):
         raise HttpProblem(422, "the body is not a JSON object", pointer="")
     return form

@@ -15,7 +15,8 @@ from tidings.service.publication_writer import PublicationWriter
 from tidings.service.recent import RecentPublications, Replays
 from tidings.service.samples import Sampler
 from tidings.service.settings import ServiceSettings
-from tidings.store import EngineStep, Store, open_store
+from tidings.service.step_waits import IsEnough, StepWaits
+from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ class Tenant:
         self.attributes = RecentAttributes(self.recent)
         self.metrics = TenantMetrics(store)
         self.sampler = Sampler(store, self.metrics)
-        self.changed: list[Callable[[], None]] = []
+        self._waits = StepWaits(store.log)
+        self.changed: list[Callable[[], None]] = [self._waits.look]
         self._engine = DurableEngine(store, settings.lateness)
         self._engine_lock = Lock()
         self._stop = Flag()
@@ -52,23 +54,13 @@ class Tenant:
             self._engine.catch_up()
             return self._engine
 
-    def wait_applied(self, version: int) -> bool:
+    async def wait_applied(self, version: int) -> bool:
         """Wait until the pipeline works with a version of the catalogue; return whether it does."""
-        return self.wait_for(lambda step: step.version >= version)
+        return await self.wait_for(lambda step: step.version >= version)
 
-    def wait_for(self, is_enough: Callable[[EngineStep], bool]) -> bool:
+    async def wait_for(self, is_enough: IsEnough) -> bool:
         """Wait until the last step of the pipeline is enough; return whether it is."""
-        deadline = time.monotonic() + self.settings.wait_s
-        watch = self.store.database.watch()
-        try:
-            while not is_enough(self.store.log.last()):
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    return False
-                watch.wait(left_s)
-        finally:
-            watch.close()
-        return True
+        return await self._waits.until(is_enough, self.settings.wait_s)
 
     def close(self) -> None:
         """Stop following, and close the store."""
@@ -88,14 +80,15 @@ class Tenant:
 
         It lags a little, since many steps together cost little more than one.
         """
-        watch, caught_up_at, behind = None, 0.0, True
+        watch, caught_up_at, behind, told = None, 0.0, True, True
         while not self._stop.is_set():
             try:
                 watch = watch or self.store.database.watch()
-                if watch.wait(_CATCH_UP_EVERY_S if behind else _LOOK_EVERY_S):
-                    behind = True
+                if watch.wait(_CATCH_UP_EVERY_S if behind else _LOOK_EVERY_S) or not told:
+                    behind, told = True, False  # until all of them could read the store
                     for call in self.changed:
                         call()
+                    told = True
                 if behind and time.monotonic() - caught_up_at >= _CATCH_UP_EVERY_S:
                     self._save_if_long(self.engine())
                     caught_up_at, behind = time.monotonic(), False

@@ -1,17 +1,19 @@
 """Publications."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool as in_thread
 
 from tidings.model.records import Delivery
 from tidings.service.access import Caller, PublisherCaller
-from tidings.service.bodies import JSON_LINES, AnyBody
+from tidings.service.bodies import JSON_LINES, AnyBody, Body
 from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem
 from tidings.service.routes.parameters import Limit
-from tidings.store import NewPublication
+from tidings.service.tenant import Tenant
 from tidings.store.protocol import Row
 
 router = APIRouter(prefix="/v1", tags=["events"])
@@ -37,7 +39,7 @@ def recent_events(caller: PublisherCaller, limit: Limit = 20) -> Form:
 
 
 @router.post("/events", **_BODY, **answers("published", 202))
-def publish(
+async def publish(
     caller: PublisherCaller, body: AnyBody, request: Request, wait: WaitDelivered = None
 ) -> Form:
     """Publish one event, or many as JSON Lines, a JSON array, Arrow or CloudEvents.
@@ -45,8 +47,23 @@ def publish(
     An event whose id was published before changes nothing, so every request may be repeated. What
     is accepted is durable. Records that are refused do not stop the others.
     """
-    batch = read_publications(body, request.headers)
-    before = caller.tenant.store.notifications.written() if wait else []
+    before = await in_thread(caller.tenant.store.notifications.written) if wait else []
+    accepted = await in_thread(_accept, caller, body, request.headers)
+    if not wait:
+        return accepted.counts
+    return accepted.counts | {"deliveries": await _deliveries(caller, accepted.ids, before)}
+
+
+class Accepted(NamedTuple):
+    """The ids of the publications of a request, and what came of all its records."""
+
+    ids: list[str]
+    counts: Form
+
+
+def _accept(caller: Caller, body: Body, headers: Mapping[str, str]) -> Accepted:
+    """Write the publications of a request."""
+    batch = read_publications(body, headers)
     new = caller.tenant.writer.accept(batch.publications) if batch.publications else []
     counts = {"accepted": sum(new), "repeated": len(new) - sum(new), "refused": len(batch.refused)}
     for result, count in counts.items():
@@ -56,26 +73,28 @@ def publish(
         raise HttpProblem(
             422, f"no event is accepted: {batch.refused[0].reason}", problems=problems
         )
-    deliveries = {"deliveries": _deliveries(caller, batch.publications, before)} if wait else {}
-    return {**counts, "problems": problems, **deliveries}
+    ids = [publication.event.id for publication in batch.publications]
+    return Accepted(ids, {**counts, "problems": problems})
 
 
-def _deliveries(
-    caller: Caller, publications: list[NewPublication], before: list[Row]
-) -> list[Form] | None:
+async def _deliveries(caller: Caller, ids: list[str], before: list[Row]) -> list[Form] | None:
     """Return what was delivered until the pipeline had taken publications; None if it has not.
 
     Publishers do not see it.
     """
-    tenant, store = caller.tenant, caller.tenant.store
-    numbers = store.publications.numbers([publication.event.id for publication in publications])
-    if numbers and not tenant.wait_for(lambda step: step.upto >= max(numbers)):
+    numbers = await in_thread(caller.tenant.store.publications.numbers, ids)
+    last = max(numbers, default=0)
+    if not await caller.tenant.wait_for(lambda step: step.upto >= last):
         return None
-    if caller.role != "admin":
-        return []
+    return [] if caller.role != "admin" else await in_thread(_written_since, caller.tenant, before)
+
+
+def _written_since(tenant: Tenant, before: list[Row]) -> list[Form]:
+    """Return the deliveries that were written since another look, up to a number of them."""
+    store = tenant.store.notifications
     found, seen = list[Delivery](), {query: last for query, last in before if last is not None}
-    for query, last in store.notifications.written():
+    for query, last in store.written():
         first, limit = seen.get(query, -1) + 1, _MOST_DELIVERIES - len(found)
         if last is not None and last >= first:
-            found += store.notifications.of_batches(query, first, last, limit)
+            found += store.of_batches(query, first, last, limit)
     return [delivery.to_dict() for delivery in found]

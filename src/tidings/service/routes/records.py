@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi.concurrency import run_in_threadpool as in_thread
 from fastapi.responses import StreamingResponse
 
 from tidings.errors import InvalidSubscription, StoreError, TidingsError
@@ -12,7 +13,7 @@ from tidings.formats.json_forms import loads_subscriber, loads_subscription, ord
 from tidings.model.dead_letter import BadRecord
 from tidings.policy import Subscriber
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
-from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
+from tidings.service.bodies import JSON_LINES, AnyBody, Body, FormBody
 from tidings.service.openapi import accepts, answers
 from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
@@ -44,7 +45,14 @@ class PutOptions(NamedTuple):
     wait: str | None
 
 
-def _put_options(
+class Imported(NamedTuple):
+    """The version of the catalogue that has the records of an import, and what came of them."""
+
+    version: int
+    counts: Form
+
+
+async def _put_options(
     wait: Wait = None, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> PutOptions:
     return PutOptions("existing" if if_match else "new" if if_none_match else "any", wait)
@@ -54,7 +62,7 @@ AnyPutOptions = Annotated[PutOptions, Depends(_put_options)]
 
 
 @router.put("/subscribers/{id}", **accepts("subscriber"), **answers("change", 201, 200))
-def put_subscriber(
+async def put_subscriber(
     caller: ReaderCaller, id: PathId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscriber: its policy, its preferences, and whether it is paused.
@@ -62,7 +70,9 @@ def put_subscriber(
     A subscriber may replace itself.
     """
     caller.check_is(id)
-    return _put(caller, SUBSCRIBER, {**form, "id": _same_id(form, id)}, response, options)
+    form = {**form, "id": _same_id(form, id)}
+    version = await in_thread(_put, caller, SUBSCRIBER, form, response, options.expected)
+    return await _change(caller, version, options.wait)
 
 
 @router.get("/subscribers/{id}", **answers("subscriber"))
@@ -75,21 +85,21 @@ def get_subscriber(caller: ReaderCaller, id: PathId) -> Form:
 
 
 @router.delete("/subscribers/{id}", **answers("change"))
-def delete_subscriber(caller: AdminCaller, id: PathId, wait: Wait = None) -> Form:
+async def delete_subscriber(caller: AdminCaller, id: PathId, wait: Wait = None) -> Form:
     """Remove a subscriber with its subscriptions; its notifications stay until they are pruned."""
-    return _delete(caller, SUBSCRIBER, id, wait)
+    return await _change(caller, await in_thread(_delete, caller, SUBSCRIBER, id), wait)
 
 
 @router.post("/subscribers/{id}/pause", **answers("change"))
-def pause_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
+async def pause_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Pause a subscriber: its windows go on, and what would be due is dropped."""
-    return _set_paused(caller, id, wait, paused=True)
+    return await _change(caller, await in_thread(_set_paused, caller, id, True), wait)
 
 
 @router.post("/subscribers/{id}/resume", **answers("change"))
-def resume_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
+async def resume_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Resume a paused subscriber; what was dropped is not delivered later."""
-    return _set_paused(caller, id, wait, paused=False)
+    return await _change(caller, await in_thread(_set_paused, caller, id, False), wait)
 
 
 @router.get("/subscribers", **answers("subscribers"))
@@ -99,7 +109,7 @@ def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100)
 
 
 @router.put("/subscriptions/{id}", **accepts("subscription"), **answers("change", 201, 200))
-def put_subscription(
+async def put_subscription(
     caller: ReaderCaller, id: PathId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscription.
@@ -107,9 +117,12 @@ def put_subscription(
     A subscriber may replace its own ones, and add others with ids that begin with its name and a
     colon: `ada:films`.
     """
+    expected = options.expected
     if caller.role == "subscriber":
-        options = _own_options(caller, id, form, options)
-    return _put(caller, SUBSCRIPTION, {**form, "id": _same_id(form, id)}, response, options)
+        expected = await in_thread(_own_expected, caller, id, form, expected)
+    form = {**form, "id": _same_id(form, id)}
+    version = await in_thread(_put, caller, SUBSCRIPTION, form, response, expected)
+    return await _change(caller, version, options.wait)
 
 
 @router.get("/subscriptions/{id}", **answers("subscription"))
@@ -120,10 +133,10 @@ def get_subscription(caller: ReaderCaller, id: PathId) -> Form:
 
 
 @router.delete("/subscriptions/{id}", **answers("change"))
-def delete_subscription(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
+async def delete_subscription(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Remove a subscription; a subscriber may remove its own ones."""
-    _check_reach(caller, id)
-    return _delete(caller, SUBSCRIPTION, id, wait)
+    await in_thread(_check_reach, caller, id)
+    return await _change(caller, await in_thread(_delete, caller, SUBSCRIPTION, id), wait)
 
 
 @router.get("/subscriptions", **answers("subscriptions"))
@@ -141,8 +154,13 @@ def list_subscriptions(
 
 
 @router.post("/subscriptions:import", **accepts("records", lines=JSON_LINES), **answers("imported"))
-def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
+async def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
     """Add or replace subscriptions and subscribers: JSON Lines, or an array; bad ones stop none."""
+    done = await in_thread(_import, caller, body)
+    return done.counts | await _change(caller, done.version, wait)
+
+
+def _import(caller: Caller, body: Body) -> Imported:
     records, refused = list[Record](), list[BadRecord]()
     for line in body.records():
         if isinstance(line, BadRecord):
@@ -157,7 +175,7 @@ def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> For
         raise HttpProblem(422, f"no record is accepted: {refused[0].reason}", problems=problems)
     version = caller.tenant.store.catalogue.load(records)
     counts = {"accepted": len(records), "refused": len(refused), "problems": problems}
-    return counts | _change(caller, version, wait)
+    return Imported(version, counts)
 
 
 @router.get("/subscriptions:export", **answers("lines", media_type=JSON_LINES[0]))
@@ -182,7 +200,7 @@ def _owns(caller: Caller, name: str) -> bool:
     return entry is not None and (entry.form or {}).get("subscriber") == caller.subscriber
 
 
-def _own_options(caller: Caller, name: str, form: Form, options: PutOptions) -> PutOptions:
+def _own_expected(caller: Caller, name: str, form: Form, expected: Expected) -> Expected:
     """Refuse a subscriber that puts a subscription of another, or where another could have one.
 
     What is before the last colon of a new id is the name of its owner, so the ids of two
@@ -192,7 +210,7 @@ def _own_options(caller: Caller, name: str, form: Form, options: PutOptions) -> 
         detail = "a token of the role subscriber puts subscriptions of its own only"
         raise HttpProblem(403, detail, pointer="/subscriber")
     if _owns(caller, name):
-        return options if options.expected == "new" else PutOptions("existing", options.wait)
+        return expected if expected == "new" else "existing"
     if name.rpartition(":")[0] != caller.subscriber:
         detail = (
             "a token of the role subscriber replaces its own subscriptions, or adds one whose id "
@@ -200,7 +218,7 @@ def _own_options(caller: Caller, name: str, form: Form, options: PutOptions) -> 
         )
         raise HttpProblem(403, detail, pointer="/id")
     # An admin may have given such an id to somebody else, and then it is refused as existing.
-    return options if options.expected == "existing" else PutOptions("new", options.wait)
+    return expected if expected == "existing" else "new"
 
 
 def _load(caller: Caller, form: Any) -> Record:
@@ -216,7 +234,8 @@ def _load(caller: Caller, form: Any) -> Record:
     return record
 
 
-def _put(caller: Caller, kind: str, form: Form, response: Response, options: PutOptions) -> Form:
+def _put(caller: Caller, kind: str, form: Form, response: Response, expected: Expected) -> int:
+    """Put a record; return the version of the catalogue that has it."""
     limits, catalogue = caller.tenant.settings.limits, caller.tenant.store.catalogue
     loads = loads_subscriber if kind == SUBSCRIBER else loads_subscription
     record = load_form(lambda form: loads(form, limits), form)
@@ -227,10 +246,9 @@ def _put(caller: Caller, kind: str, form: Form, response: Response, options: Put
             raise HttpProblem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
     response.status_code = 201 if is_new else 200
     try:
-        version = catalogue.put_as(options.expected, record)
+        return catalogue.put_as(expected, record)
     except InvalidSubscription as error:
         raise HttpProblem(412, str(error), error="InvalidSubscription") from None
-    return _change(caller, version, options.wait)
 
 
 def _get(caller: Caller, kind: str, name: str) -> Form:
@@ -240,21 +258,22 @@ def _get(caller: Caller, kind: str, name: str) -> Form:
     return dict(entry.form or {})
 
 
-def _delete(caller: Caller, kind: str, name: str, wait: str | None) -> Form:
+def _delete(caller: Caller, kind: str, name: str) -> int:
+    """Remove a record; return the version of the catalogue without it."""
     catalogue = caller.tenant.store.catalogue
     if not catalogue.remove(kind, name):
         raise _missing(kind)
-    return _change(caller, catalogue.version(), wait)
+    return catalogue.version()
 
 
-def _set_paused(caller: Caller, name: str, wait: str | None, *, paused: bool) -> Form:
+def _set_paused(caller: Caller, name: str, paused: bool) -> int:
+    """Pause or resume a subscriber; return the version of the catalogue that says so."""
     caller.check_is(name)
     store = caller.tenant.store
     try:
-        version = (store.pause if paused else store.resume)(name)
+        return (store.pause if paused else store.resume)(name)
     except InvalidSubscription:
         raise _missing(SUBSCRIBER) from None
-    return _change(caller, version, wait)
 
 
 def _page(caller: Caller, kind: str, subscriber: str | None, after: str, limit: int) -> Form:
@@ -263,9 +282,9 @@ def _page(caller: Caller, kind: str, subscriber: str | None, after: str, limit: 
     return {"items": items, "next": items[-1]["id"] if len(entries) > limit else None}
 
 
-def _change(caller: Caller, version: int, wait: str | None) -> Form:
+async def _change(caller: Caller, version: int, wait: str | None) -> Form:
     """Return the version of a change, and whether the pipeline is known to work with it."""
-    applied = caller.tenant.wait_applied(version) if wait else None
+    applied = await caller.tenant.wait_applied(version) if wait else None
     return {"version": version, "applied": applied}
 
 
