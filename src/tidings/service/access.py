@@ -4,9 +4,10 @@ Without any token, the service answers only on the loopback interface, to an adm
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Annotated, Final
+from typing import Annotated, Final, ParamSpec, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -23,6 +24,9 @@ _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 _LOCAL: Final = "local"
 _MOST_BUCKETS: Final = 10_000
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -31,6 +35,11 @@ class Caller:
     tenant: Tenant
     role: str
     subscriber: str | None = None
+
+    async def ask(self, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Return the answer to a question that may compute for long; see `QuestionSlots`."""
+        name = f"{self.role} {self.subscriber or ''}"
+        return await self.tenant.questions.run(name, answer, *arguments, **options)
 
     def check_is(self, subscriber: str) -> None:
         """Refuse a subscriber that asks for something of another, whether that exists or not."""

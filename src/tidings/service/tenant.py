@@ -12,6 +12,7 @@ from tidings.service.attributes import RecentAttributes
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
+from tidings.service.question_slots import QuestionSlots
 from tidings.service.recent import RecentPublications, Replays
 from tidings.service.samples import Sampler
 from tidings.service.settings import ServiceSettings
@@ -36,6 +37,7 @@ class Tenant:
         self.name, self.store, self.settings = name, store, settings
         self.writer = PublicationWriter(store.publications)
         self.recent = RecentPublications(store, settings.recent)
+        self.questions = QuestionSlots()
         self.replays = Replays(self.recent, settings.lateness)
         self.attributes = RecentAttributes(self.recent)
         self.metrics = TenantMetrics(store)

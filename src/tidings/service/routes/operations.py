@@ -85,9 +85,9 @@ def _index_form(built: IndexVersion) -> Form:
 
 
 @router.get("/v1/operations/conditions", **answers("conditions"))
-def conditions(caller: AdminCaller, limit: Limit = 20) -> Form:
+async def conditions(caller: AdminCaller, limit: Limit = 20) -> Form:
     """Return which subscriptions match most of the last publications, and which none."""
-    return report_conditions(caller.tenant, limit)
+    return await caller.ask(report_conditions, caller.tenant, limit)
 
 
 @router.get("/v1/letters", **answers("letters"))

@@ -19,7 +19,7 @@ from tidings.model.limits import Limits
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score import SCORERS, Scorer
-from tidings.service.access import AnyCaller, PublisherCaller, ReaderCaller
+from tidings.service.access import AnyCaller, Caller, PublisherCaller, ReaderCaller
 from tidings.service.attributes import AttributeQuery
 from tidings.service.bodies import FormBody
 from tidings.service.comparison import compare
@@ -58,11 +58,15 @@ class TargetQuestion(NamedTuple):
 
 
 @router.post("/target", **accepts("target_question"), **answers("target"))
-def target(caller: PublisherCaller, form: FormBody) -> Form:
+async def target(caller: PublisherCaller, form: FormBody) -> Form:
     """Return the k subscriptions that fit an event best, with their scores.
 
     With `others`, a number, each is explained, and so are as many others: what they lack.
     """
+    return await caller.ask(_target, caller, form)
+
+
+def _target(caller: Caller, form: Form) -> Form:
     limits = caller.tenant.settings.limits
     question = load_form(lambda form: _target_question(form, limits), form)
     engine = caller.tenant.engine().engine
@@ -75,14 +79,14 @@ def target(caller: PublisherCaller, form: FormBody) -> Form:
 
 
 @router.get("/explain", **answers("explanation"))
-def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
+async def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
     """Explain why a subscriber did or did not get one of the recent publications."""
     caller.check_is(subscriber)
-    return explain_delivery(caller, subscriber, event)
+    return await caller.ask(explain_delivery, caller, subscriber, event)
 
 
 @router.get("/decisions/{subscriber}", **answers("decisions"))
-def decisions(
+async def decisions(
     caller: ReaderCaller,
     subscriber: PathId,
     show: Show = "matched",
@@ -95,7 +99,7 @@ def decisions(
     """
     caller.check_is(subscriber)
     query = DecisionQuery(show, before, limit)
-    return list_decisions(caller, subscriber, query)
+    return await caller.ask(list_decisions, caller, subscriber, query)
 
 
 @router.get("/attributes", **answers("attributes"))
@@ -115,11 +119,15 @@ def attributes(
 
 
 @router.post("/conditions:check", **accepts("condition_question"), **answers("condition_answer"))
-def check(caller: AnyCaller, form: FormBody) -> Form:
+async def check(caller: AnyCaller, form: FormBody) -> Form:
     """Return how many recent publications match a condition, examples, and what may be wrong.
 
     A condition that cannot be read is an answer, too: a `problem`, with the character at fault.
     """
+    return await caller.ask(_check, caller, form)
+
+
+def _check(caller: Caller, form: Form) -> Form:
     question = load_form(_check_question, form)
     try:
         wish = loads_subscription({**question, **_NOBODY}, caller.tenant.settings.limits)
@@ -131,12 +139,16 @@ def check(caller: AnyCaller, form: FormBody) -> Form:
 
 
 @router.post("/preview", **accepts("preview_question"), **answers("preview"))
-def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
+async def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
     """Return what a policy or a condition would have delivered from the recent publications.
 
     What is not given is that of the subscriber. With `compare`, the answer says how this differs
     from what the subscriber gets by what it has saved.
     """
+    return await caller.ask(_preview, caller, form)
+
+
+def _preview(caller: Caller, form: Form) -> Form:
     tenant = caller.tenant
     name = form.get("subscriber", caller.subscriber)
     if isinstance(name, str):

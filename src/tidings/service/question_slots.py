@@ -1,0 +1,56 @@
+"""Questions that compute for long take turns, so that threads are left for all other requests."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, ParamSpec, TypeVar
+
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.service.problems import HttpProblem
+
+_AT_ONCE: Final = 4
+"""Questions of one tenant that are answered at a time: few of the 40 threads."""
+_OWN_AT_ONCE: Final = 2
+"""Of these, questions of one caller."""
+_OWN_ASKED: Final = 50
+"""Questions of one caller that may wait, or be answered."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass
+class _Caller:
+    """The questions of one caller: how many there are, and those that are answered."""
+
+    asked: int = 0
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_OWN_AT_ONCE))
+
+
+class QuestionSlots:
+    """The turns of one tenant; who waits for one holds no thread."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._callers: dict[str, _Caller] = {}  # changed by the event loop only
+
+    async def run(
+        self, caller: str, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        """Return the answer to a question of a caller, computed in a thread when it is its turn."""
+        own = self._callers.setdefault(caller, _Caller())
+        if own.asked >= _OWN_ASKED:
+            raise HttpProblem(
+                429,
+                f"{_OWN_ASKED} questions are not answered yet; try again later",
+                headers={"Retry-After": "1"},
+            )
+        own.asked += 1
+        try:
+            async with own.slots, self._slots:
+                return await run_in_threadpool(answer, *arguments, **options)
+        finally:
+            own.asked -= 1
+            if not own.asked:
+                del self._callers[caller]
