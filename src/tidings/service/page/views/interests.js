@@ -166,7 +166,10 @@ function preferences(context, person, items, edited, field) {
   }
 
   function hint() {
-    if (state.mode === "order") return "What you like better stands above: drag it, or use the arrows.";
+    if (state.mode === "order") {
+      // Fingers scroll; only a mouse drags.
+      return `What you like better stands above: ${matchMedia("(any-hover: hover)").matches ? "drag it, or " : ""}use the arrows.`;
+    }
     return field === "score" ? "The score of what matches." : "How much you like each, from 0 to 1.";
   }
 
