@@ -61,3 +61,18 @@ def _is_running(process: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+FAILING = """
+from tidings.app.serve.supervise import on_end_of_parent
+on_end_of_parent(lambda: None)
+raise SystemExit(3)
+"""
+
+
+def test_a_child_that_fails_ends_as_it_says_though_its_parent_lives() -> None:
+    command, pipe = [sys.executable, "-c", FAILING], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stderr=pipe, text=True) as child:
+        assert child.stderr is not None
+        assert child.stderr.read() == ""
+        assert child.wait() == 3

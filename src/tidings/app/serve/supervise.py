@@ -4,6 +4,7 @@ The child reads a pipe from its parent, which ends when the parent does, however
 """
 
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ _LONGEST_PAUSE_S: Final = 10.0
 _HEALTHY_S: Final = 30.0
 """A child that lived this long is started again at once."""
 _STOP_S: Final = 20.0
+_READ_BYTES: Final = 1_000
 
 
 class Supervised:
@@ -72,7 +74,11 @@ def on_end_of_parent(act: Callable[[], None]) -> None:
     """Call a function when the parent closes the pipe to this process, or dies."""
 
     def read() -> None:
-        sys.stdin.buffer.read()
+        # Not through `sys.stdin`: a thread that waits there would crash the end of this process.
+        while os.read(pipe, _READ_BYTES):
+            pass
         act()
+
+    pipe = sys.stdin.fileno()
 
     threading.Thread(target=read, name="parent", daemon=True).start()
