@@ -9,6 +9,9 @@ import httpx2
 import pytest
 from tests.service.running import delivered, service_at
 
+from tidings.engine.subscriber_replay import InterestReplay
+from tidings.service.recent import Interest, Replays
+
 POLICY = {"k": 1, "window": {"name": "sliding", "length": 2}}
 GENRES = ["drama", "drama", "comedy", "horror", "drama", "drama"]
 
@@ -69,6 +72,33 @@ def test_decisions_are_listed_with_their_reasons(client: httpx2.Client) -> None:
     assert item["content"] == {"title": "Film 1"}
     assert item["attributes"]["year"] == 2001
     assert "newer events rank at least as high" in item["verdict"]
+
+
+def test_what_comes_during_a_question_is_not_taken_for_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service_at(str(tmp_path / "t.db")) as client:
+        client.put("/v1/subscribers/ada", json={"policy": POLICY})
+        for name, where, prefrank in (("s1", "true", 0.4), ("s2", "n = 0", 0.9)):
+            form = {"subscriber": "ada", "where": where, "prefrank": prefrank}
+            client.put(f"/v1/subscriptions/{name}", json=form, params={"wait": "applied"})
+
+        def publish(number: int) -> None:
+            event = {"id": f"e{number}", "attributes": {"n": number}}
+            client.post("/v1/events", json=event, params={"wait": "delivered"})
+
+        replays = Replays.of
+
+        def replay_and_publish(self: Replays, *interests: Interest) -> list[InterestReplay]:
+            found = replays(self, *interests)
+            publish(1)
+            return found
+
+        publish(0)
+        monkeypatch.setattr(Replays, "of", replay_and_publish)
+        assert outcomes(client, "ada") == {"e0": "delivered"}
+        monkeypatch.undo()
+        assert outcomes(client, "ada") == {"e1": "open", "e0": "delivered"}
 
 
 def test_pages_of_decisions_follow_each_other(client: httpx2.Client) -> None:

@@ -77,6 +77,7 @@ def test_no_answer_is_undocumented(tmp_path: Path) -> None:
         command = [program, "--config-file", str(config), "run"]
         options = ["--checks", "all", "--max-examples", "4", "--seed", "1"]
         options += ["--exclude-path-regex", "stream$"]  # which has no end
+        options += ["--request-timeout", "60"]  # on a busy machine
         target = [f"http://127.0.0.1:{server.port}/openapi.json"]
         header = ["-H", f"Authorization: Bearer {token}"]
         child = subprocess.run(

@@ -68,8 +68,10 @@ def list_decisions(caller: Caller, subscriber: str, query: DecisionQuery) -> For
 
     `show` is `all`, `matched`, `unsent` (what matched and was not delivered) or `unmatched`.
     """
-    tenant, explainer = caller.tenant, _explainer(caller, subscriber)
+    tenant = caller.tenant
+    # First the events, so that the replay has all of them: what it lacks, it takes for late.
     events = list(reversed(tenant.recent.events()))
+    explainer = _explainer(caller, subscriber)
     ids = [event.id for event in events]
     first = ids.index(query.before) + 1 if query.before in ids else 0
     delivered = tenant.store.notifications.delivered_events(subscriber, len(events) or 1)
