@@ -450,7 +450,7 @@ _PROBLEMS: Final = {
     415: "The body has another type.",
     422: "A field or parameter is wrong.",
     429: "There were too many requests.",
-    503: "The store cannot be reached.",
+    503: "The store cannot be reached, or the service has just started.",
 }
 
 

@@ -1,16 +1,16 @@
 """Tenants: each has a store, an engine, limits and metrics of its own, and shares nothing."""
 
 import logging
-import time
 from collections.abc import Callable
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Final
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, TidingsError
 from tidings.service.attributes import RecentAttributes
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
+from tidings.service.problems import HttpProblem
 from tidings.service.publication_writer import PublicationWriter
 from tidings.service.question_slots import QuestionSlots
 from tidings.service.recent import RecentPublications, Replays
@@ -22,6 +22,9 @@ from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
+_START_S: Final = 5.0
+"""How long requests wait for an engine that repeats steps after a start."""
+_STOP_S: Final = 10.0
 _CATCH_UP_EVERY_S: Final = 0.1
 _MANY_STEPS: Final = 10_000
 
@@ -29,8 +32,7 @@ _MANY_STEPS: Final = 10_000
 class Tenant:
     """What one tenant has: a store, and an engine that follows the steps of its pipeline.
 
-    Functions that are passed to `on_change` are called, in a thread, after each commit to the
-    store.
+    The functions in `changed` are called, in a thread, after each commit to the store.
     """
 
     def __init__(self, name: str, store: Store, settings: ServiceSettings) -> None:
@@ -43,15 +45,30 @@ class Tenant:
         self.metrics = TenantMetrics(store)
         self.sampler = Sampler(store, self.metrics)
         self._waits = StepWaits(store.log)
-        self.changed: list[Callable[[], None]] = [self._waits.look]
+        self._is_behind, self._is_near, self._stop = Flag(), Flag(), Flag()
+        self._is_behind.set()
+        self.changed: list[Callable[[], None]] = [self._is_behind.set, self._waits.look]
         self._engine = DurableEngine(store, settings.lateness)
         self._engine_lock = Lock()
-        self._stop = Flag()
-        self._thread = Thread(target=self._follow, name=f"tenant {name}", daemon=True)
-        self._thread.start()
+        # After a start there may be many steps to repeat, for which live streams do not wait.
+        self._threads = [
+            Thread(target=work, name=f"tenant {name}", daemon=True)
+            for work in (self._follow, self._keep_near)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def engine(self) -> DurableEngine:
-        """Return the engine, after all steps that are written by now."""
+        """Return the engine, after all steps that are written by now.
+
+        While it has many to repeat, since the service has just started, it is refused.
+        """
+        if not self._is_near.wait(_START_S):
+            detail = "the service repeats what happened before its start; try again"
+            raise HttpProblem(503, detail, headers={"Retry-After": "5"})
+        return self._caught_up()
+
+    def _caught_up(self) -> DurableEngine:
         with self._engine_lock:
             self._engine.catch_up()
             return self._engine
@@ -67,7 +84,9 @@ class Tenant:
     def close(self) -> None:
         """Stop following, and close the store."""
         self._stop.set()
-        self._thread.join()
+        self._is_behind.set()
+        for thread in self._threads:
+            thread.join(_STOP_S)
         self.store.close()
 
     def _save_if_long(self, durable: DurableEngine) -> None:
@@ -78,28 +97,39 @@ class Tenant:
                 durable.repeated = 0
 
     def _follow(self) -> None:
-        """Keep the engine near the pipeline, so that a request need not wait for it.
-
-        It lags a little, since many steps together cost little more than one.
-        """
-        watch, caught_up_at, behind, told = None, 0.0, True, True
+        """Tell of each commit those who want to know."""
+        watch, told = None, True
         while not self._stop.is_set():
             try:
                 watch = watch or self.store.database.watch()
-                if watch.wait(_CATCH_UP_EVERY_S if behind else _LOOK_EVERY_S) or not told:
-                    behind, told = True, False  # until all of them could read the store
+                if watch.wait(_LOOK_EVERY_S) or not told:
+                    told = False  # until all of them could read the store
                     for call in self.changed:
                         call()
                     told = True
-                if behind and time.monotonic() - caught_up_at >= _CATCH_UP_EVERY_S:
-                    self._save_if_long(self.engine())
-                    caught_up_at, behind = time.monotonic(), False
                 self.sampler.take_if_due()
             except StoreError as error:
                 _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)
                 self._stop.wait(_LOOK_EVERY_S)
         if watch is not None:
             watch.close()
+
+    def _keep_near(self) -> None:
+        """Keep the engine near the pipeline, so that a request need not wait for it.
+
+        It lags a little, since many steps together cost little more than one.
+        """
+        while not self._stop.is_set():
+            self._is_behind.wait()
+            self._is_behind.clear()
+            try:
+                self._save_if_long(self._caught_up())
+                self._is_near.set()
+                self._stop.wait(_CATCH_UP_EVERY_S)
+            except TidingsError as error:
+                _LOG.warning("tenant %s: steps cannot be repeated: %s", self.name, error)
+                self._is_behind.set()
+                self._stop.wait(_LOOK_EVERY_S)
 
 
 class Tenants:
