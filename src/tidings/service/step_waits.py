@@ -30,7 +30,7 @@ class StepWaits:
             del self._waiting[reached]
 
     def look(self) -> None:
-        """Tell those that wait about the last step; one query serves all of them."""
+        """Wake those for whom the last step is enough; one query serves all that wait."""
         for loop in {reached.get_loop() for reached in list(self._waiting)}:
             loop.call_soon_threadsafe(self._tell, self._log.last())
 

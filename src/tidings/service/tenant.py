@@ -97,7 +97,7 @@ class Tenant:
                 durable.repeated = 0
 
     def _follow(self) -> None:
-        """Tell of each commit those who want to know."""
+        """Call the functions that want to know of each commit."""
         watch, told = None, True
         while not self._stop.is_set():
             try:
