@@ -200,8 +200,13 @@ def test_a_thousand_items_are_drawn_only_where_they_are_seen(site: Site, visit: 
     site.publish("late", "mass")
     pill = page.locator(".pill")  # the names of all buttons would take long to compute
     expect(pill).to_have_text("↑ 1 new")
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate(
+        "() => { const go = scrollTo; window.scrollTo = (to) => { window.way = to; go(to); }; }"
+    )
     pill.click()
     expect(page.locator("[data-event=late]")).to_be_in_viewport()
+    assert page.evaluate("window.way.behavior") == "auto"
 
 
 HOSTILE = (

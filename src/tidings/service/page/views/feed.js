@@ -61,7 +61,11 @@ async function sent(context, tools) {
   );
   const pill = h("button.button.primary.pill", {
     hidden: true,
-    onclick: () => scrollTo({ top: 0, behavior: "smooth" }),
+    onclick: () =>
+      scrollTo({
+        top: 0,
+        behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+      }),
   });
   let unseen = 0;
 
