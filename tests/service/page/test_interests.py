@@ -159,6 +159,17 @@ def test_preferences_by_dragging_and_by_keys(ada: Page, site: Site) -> None:
     assert sorted(pairs) == [["s1", "s2"], ["s3", "s2"]]
 
 
+def test_the_keyboard_stays_where_it_is_used(ada: Page) -> None:
+    expect(ada.locator(".interest")).to_have_count(3)  # all on one level
+    ada.get_by_role("button", name="Prefer s1 less").press("Enter")
+    # It is alone on the last level, and cannot go further down.
+    expect(ada.get_by_role("button", name="Prefer s1 more")).to_be_focused()
+    ada.get_by_role("button", name="Prefer s2 less").press("Enter")
+    expect(ada.get_by_role("button", name="Prefer s2 less")).to_be_focused()
+    ada.get_by_role("button", name="By numbers").press("Enter")
+    expect(ada.get_by_role("button", name="By numbers")).to_be_focused()
+
+
 def test_preferences_by_numbers(ada: Page, site: Site) -> None:
     ada.get_by_role("button", name="By numbers").click()
     ada.get_by_label("Preference of s1", exact=True).fill("0.25")

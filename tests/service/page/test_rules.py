@@ -82,6 +82,36 @@ def test_clocks_and_rules_make_a_policy(service: PageService, visit: Visit) -> N
     expect(page.locator(".stat", has_text="Delivered")).to_contain_text("was")
 
 
+def test_times_are_typed_and_rules_are_saved_by_the_keyboard(
+    service: PageService, visit: Visit
+) -> None:
+    policy = {**POLICY, "window": {"name": "periodic", "at": ["18:00"], "zone": "UTC"}}
+    address = f"{service.url}/#/rules?subscriber=ada&policy={json.dumps(policy)}"
+    page = visit(address, token=service.admin)
+    page.get_by_label("Digest 1").focus()
+    page.keyboard.type("0945AM")  # hours, then minutes, in one field
+    expect(page.get_by_label("Digest 1")).to_have_value("09:45")
+    expect(page.get_by_label("Digest 1")).to_be_focused()
+    page.get_by_role("button", name="Add a time").press("Enter")
+    expect(page.get_by_label("Digest 2")).to_be_focused()
+    page.keyboard.type("0530PM")
+    page.get_by_role("button", name="Remove the digest at 17:30").press("Enter")
+    expect(page.get_by_label("Digest 1")).to_be_focused()
+    page.get_by_label("Quiet hours").press(" ")
+    page.get_by_label("Quiet from").focus()
+    page.keyboard.type("1115PM")
+    page.get_by_role("button", name="Save these rules").focus()
+    expect(page.locator(".stat", has_text="Delivered")).to_contain_text("was")
+    expect(page.get_by_role("button", name="Save these rules")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    saved = service.client.get("/v1/subscribers/ada").json()["policy"]
+    assert saved["window"]["at"] == ["09:45"]
+    assert saved["rules"][0]["start"] == "23:15"
+    expect(page.get_by_label("At a time")).to_be_focused()
+    service.client.put("/v1/subscribers/ada", json={"policy": POLICY})
+
+
 def test_a_subscriber_saves_its_own_rules(service: PageService, visit: Visit) -> None:
     page = visit(f"{service.url}/#/rules", token=service.ada)
     page.get_by_label("Of the last").fill("20")

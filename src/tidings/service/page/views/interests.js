@@ -94,7 +94,6 @@ function preferences(context, person, items, edited, field) {
     levels: levelsOf(names, person.prefers ?? []),
     numbers: new Map(),
     changed: false,
-    focus: null,
   };
   const prefrank = (name) =>
     prefrankOf(
@@ -106,9 +105,10 @@ function preferences(context, person, items, edited, field) {
   );
   const root = h("div.stack");
 
-  function change(levels, name) {
-    Object.assign(state, { levels, changed: true, focus: name });
+  function change(levels, name, button = "up") {
+    Object.assign(state, { levels, changed: true });
     draw();
+    focusOn(name, button);
     context.announce(
       `${name} is at level ${state.levels.findIndex((level) => level.includes(name)) + 1} of ${state.levels.length}`,
     );
@@ -120,6 +120,13 @@ function preferences(context, person, items, edited, field) {
     else state.levels = byNumber(state.numbers);
     Object.assign(state, { mode, changed: true });
     draw();
+    root.querySelector(`[aria-pressed="true"]`)?.focus();
+  }
+
+  /** Focus a button of an interest, or another one if that cannot be pressed any more. */
+  function focusOn(name, button) {
+    const tools = root.querySelector(`[data-name="${CSS.escape(name)}"] .tools`);
+    (tools?.querySelector(`.${button}:enabled`) ?? tools?.querySelector(":enabled"))?.focus();
   }
 
   async function save(button) {
@@ -155,7 +162,6 @@ function preferences(context, person, items, edited, field) {
       unsaved,
     );
     unsaved.hidden = !state.changed;
-    if (state.focus) root.querySelector(`[data-name="${CSS.escape(state.focus)}"] .up`)?.focus();
   }
 
   function modes() {
@@ -205,20 +211,20 @@ function preferences(context, person, items, edited, field) {
           "↑",
         ),
         h(
-          "button.button.plain",
+          "button.button.plain.down",
           {
             "aria-label": `Prefer ${name} less`,
             disabled: last,
-            onclick: () => change(moved(state.levels, name, alone ? place + 2 : place + 1), name),
+            onclick: () => change(moved(state.levels, name, alone ? place + 2 : place + 1), name, "down"),
           },
           "↓",
         ),
         h(
-          "button.button.plain",
+          "button.button.plain.join",
           {
             "aria-label": `Prefer ${name} as much as what is above`,
             disabled: place === 0,
-            onclick: () => change(joined(state.levels, name), name),
+            onclick: () => change(joined(state.levels, name), name, "join"),
           },
           "=",
         ),

@@ -45,7 +45,11 @@ class Rules {
     this.state = readPolicy(this.tried() ?? this.saved);
     this.controls = h("form.stack.controls", { onsubmit: (event) => event.preventDefault(), "aria-label": "Rules" });
     this.result = h("section.stack.result", { "aria-label": "What the feed would have been" });
-    this.saving = h("div.row.saving");
+    // The same always: whoever has tabbed to one of them must not lose it when an answer comes.
+    this.saveButton = h("button.button.primary", { type: "button", onclick: () => this.save() }, "Save these rules");
+    this.undoButton = h("button.button", { type: "button", onclick: () => this.reset() }, "Undo");
+    this.note = h("span");
+    this.saving = h("div.row.saving", {}, this.saveButton, this.undoButton, this.note);
     this.element = h("section.stack", {},
       h("div.stack.tight", {}, h("h1", {}, "My rules"),
         h("p.muted", {}, "Try them on what really came. Nothing changes until you save.")),
@@ -78,10 +82,8 @@ class Rules {
 
   drawSaving(message = null) {
     const { isSaved } = this;
-    put(this.saving,
-      h("button.button.primary", { type: "button", disabled: isSaved, onclick: () => this.save() }, "Save these rules"),
-      h("button.button", { type: "button", disabled: isSaved, onclick: () => this.reset() }, "Undo"),
-      message ?? this.summary(isSaved));
+    this.saveButton.disabled = this.undoButton.disabled = isSaved;
+    put(this.note, message ?? this.summary(isSaved));
   }
 
   /** Return the outcome in a line, which stays in sight where there is no room beside the controls. */
@@ -113,20 +115,29 @@ class Rules {
 
   times(state) {
     return h("div.row.clocks", {},
-      clockFace({ marks: state.at, quiet: state.rules.quiet.on ? state.rules.quiet : null }),
+      this.face(state),
       h("div.stack.tight", {},
-        state.at.map((time, index) => h("div.row", {},
-          h("input", {
-            type: "time", required: true, value: time, "aria-label": `Digest ${index + 1}`,
-            onchange: (event) => { if (event.target.value) { state.at[index] = event.target.value; this.draw(); this.changed(); } },
-          }),
-          state.at.length > 1 && h("button.button.plain", {
-            type: "button", "aria-label": `Remove the digest at ${time}`,
-            onclick: () => { state.at.splice(index, 1); this.draw(); this.changed(); },
-          }, "Remove"))),
+        state.at.map((_, index) => this.digest(state, index)),
         state.at.length < 8 && h("button.button.plain", {
-          type: "button", onclick: () => { state.at.push("12:00"); this.draw(); this.changed(); },
+          type: "button",
+          onclick: () => { state.at.push("12:00"); this.draw(); this.focusOnDigest(state.at.length); this.changed(); },
         }, "Add a time")));
+  }
+
+  digest(state, index) {
+    const label = (time) => `Remove the digest at ${time}`;
+    const removal = h("button.button.plain", {
+      type: "button", "aria-label": label(state.at[index]),
+      onclick: () => { state.at.splice(index, 1); this.draw(); this.focusOnDigest(Math.min(index + 1, state.at.length)); this.changed(); },
+    }, "Remove");
+    return h("div.row", {},
+      this.time(`Digest ${index + 1}`, state.at[index], (value) => { state.at[index] = value; removal.setAttribute("aria-label", label(value)); }),
+      state.at.length > 1 && removal);
+  }
+
+  /** Return the clock with the times of digests and the quiet hours. */
+  face(state) {
+    return clockFace({ marks: state.when === "times" ? state.at : [], quiet: state.rules.quiet.on ? state.rules.quiet : null });
   }
 
   taste(state) {
@@ -153,7 +164,7 @@ class Rules {
       this.rule("quiet", quiet, "Quiet hours", [
         "from", this.time("Quiet from", quiet.start, (value) => { quiet.start = value; }),
         "to", this.time("Quiet until", quiet.end, (value) => { quiet.end = value; }),
-        quiet.on && state.when !== "times" && clockFace({ quiet }),
+        quiet.on && state.when !== "times" && this.face(state),
       ]),
       this.rule("different", different, "Nothing similar", [
         "within", this.select("within", ["1h", "12h", "1d", "3d", "7d", "30d"], different.within, (value) => { different.within = value; }, duration),
@@ -170,11 +181,18 @@ class Rules {
     return h("div.row.rule", { "data-rule": name }, h("label.check", {}, box, text), rule.on && parts);
   }
 
+  /** Return a field for a time. It stays while it is changed: hours and minutes are typed one after the other. */
   time(label, value, set) {
-    return h("input", {
+    const input = h("input", {
       type: "time", required: true, value, "aria-label": label,
-      onchange: (event) => { if (event.target.value) { set(event.target.value); this.draw(); this.changed(); } },
+      onchange: () => {
+        if (!input.value) return;
+        set(input.value);
+        this.controls.querySelector(".clock")?.replaceWith(this.face(this.state));
+        this.changed();
+      },
     });
+    return input;
   }
 
   select(label, values, value, set, text) {
@@ -208,6 +226,10 @@ class Rules {
 
   focusOn(selector) {
     this.controls.querySelector(selector)?.focus();
+  }
+
+  focusOnDigest(number) {
+    this.focusOn(`[aria-label="Digest ${number}"]`);
   }
 
   changed() {
@@ -294,7 +316,7 @@ class Rules {
   reset() {
     this.state = readPolicy(this.saved);
     this.draw();
-    this.controls.querySelector("input").focus();
+    this.focusOn("input");
     this.changed();
   }
 
@@ -312,6 +334,7 @@ class Rules {
     this.state = readPolicy(policy);
     this.justSaved = true;
     this.draw();
+    this.focusOn("input");
     this.drawSaving(h("span.chip.good", {}, "Saved"));
     announce("The rules are saved.");
     this.context.remember({ policy: null });
