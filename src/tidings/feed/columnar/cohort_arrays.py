@@ -44,6 +44,8 @@ class DeliveryBuffer:
 
     def copy(self, count: int) -> tuple[Int64s, Float64s, Float64s]:
         """Return copies of the first `count` deliveries."""
+        if not count:  # as for most offers; nothing is written to what is empty
+            return self.columns[:0], self.ranks[:0], self.scores[:0]
         return (
             self.columns[:count].copy(),
             self.ranks[:count].copy(),

@@ -99,7 +99,7 @@ class DeliveryBatch:
 
     def objects(self) -> list[Delivery]:
         """Return the deliveries as objects; call it before the next offers, which reuse numbers."""
-        if self._generation != self._tables.generation:
+        if len(self) and self._generation != self._tables.generation:
             raise TidingsError("these deliveries are old: make objects before the next offers")
         columns = (self.subscriber, self.part, self.columns, self.rank)
         rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -62,6 +62,7 @@ class TableFeeds:
         self.rules = RuleTable(self.tables, self.cohorts.features)
         self.set_aside: dict[str, str] = {}
         self._deadlines = {TIME: Deadlines(), PUBLISHED: Deadlines()}
+        self._nothing = DeliveryBatch([], self.tables)
 
     def __contains__(self, subscriber: str) -> bool:
         return subscriber in self.tables.subscribers
@@ -298,8 +299,11 @@ class TableFeeds:
         parts = list[CohortDeliveries]()
         for cohort, indexes in groups:
             chosen = self._offer(cohort, indexes, rows, handles)
-            parts += self._after_rules(chosen, indexes, rows) if self.rules else [chosen]
-        return DeliveryBatch(parts, self.tables)
+            if self.rules:
+                parts += self._after_rules(chosen, indexes, rows)
+            elif len(chosen.rank):
+                parts.append(chosen)
+        return DeliveryBatch(parts, self.tables) if parts else self._nothing
 
     def _after_rules(
         self, chosen: CohortDeliveries, indexes: Int64s | slice, rows: OfferRows
@@ -316,7 +320,8 @@ class TableFeeds:
 
     def advance_columns(self, now: Moment) -> DeliveryBatch:
         """Move the clock to `now`; return deliveries as columns."""
-        return DeliveryBatch(self._due(now), self.tables)
+        parts = self._due(now)
+        return DeliveryBatch(parts, self.tables) if parts else self._nothing
 
     def next_deadlines(self) -> Moment:
         """Return the first time, and the first sequence, at which something may become due.
@@ -355,8 +360,9 @@ class TableFeeds:
                 parts += [self._advance(cohort, rows, now) for cohort, rows in due]
         for number in self.cohorts.numbers_of_objects():
             parts.append(self._advance_objects(number, now))
-        parts, failed = self.rules.after_advance(parts, now.us)
-        self._put_subscribers_aside(failed)
+        if self.rules:
+            parts, failed = self.rules.after_advance(parts, now.us)
+            self._put_subscribers_aside(failed)
         return parts
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:

@@ -67,12 +67,12 @@ class Deadlines:
     def add(self, cohort: int, ends: Int64s) -> None:
         """Add pairs of (row, end)."""
         rows_by_end = self._rows.setdefault(cohort, {})
-        different = ends[:, 1].tolist() if len(ends) == 1 else np.unique(ends[:, 1]).tolist()
-        for end in different:
+        alone = len(ends) == 1  # as with most single events
+        for end in ends[0, 1:].tolist() if alone else np.unique(ends[:, 1]).tolist():
             if end not in rows_by_end:
                 rows_by_end[end] = []
                 heappush(self._heap, (end, cohort))
-            rows_by_end[end].append(ends[ends[:, 1] == end, 0])
+            rows_by_end[end].append(ends[:, 0].copy() if alone else ends[ends[:, 1] == end, 0])
 
     def forget(self, cohort: int) -> None:
         """Remove all rows of a cohort, whose number is not reused; O(its ends), amortised."""
@@ -92,8 +92,15 @@ class Deadlines:
 
     def pop_due(self, now: int) -> dict[int, Int64s]:
         """Remove and return the rows of each cohort whose end is not after `now`."""
+        if not self._heap or self._heap[0][0] > now:  # whatever is gone; time moves with each event
+            return {}
         due: dict[int, list[Int64s]] = {}
         while (first := self.first) is not None and first <= now:
             end, cohort = heappop(self._heap)
             due.setdefault(cohort, []).extend(self._rows[cohort].pop(end))
-        return {cohort: np.unique(np.concatenate(rows)) for cohort, rows in due.items()}
+        return {cohort: _different(rows) for cohort, rows in due.items()}
+
+
+def _different(rows: list[Int64s]) -> Int64s:
+    """Return all rows once, in order."""
+    return rows[0] if len(rows) == 1 == len(rows[0]) else np.unique(np.concatenate(rows))
