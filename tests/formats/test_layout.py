@@ -94,6 +94,8 @@ def test_rows_that_do_not_fit_keep_the_numbers_of_the_others(tmp_path: Path) -> 
         ("1794773100000000000", "epoch-ns", datetime(2026, 11, 15, 20, 5, tzinfo=UTC)),
         ("15/11/2026 20:05", "%d/%m/%Y %H:%M", datetime(2026, 11, 15, 20, 5, tzinfo=UTC)),
         ("20261115", "%Y%m%d", datetime(2026, 11, 15, tzinfo=UTC)),
+        ("15 Nov 2026 21:05:00 +0100", "rfc-822", datetime(2026, 11, 15, 20, 5, tzinfo=UTC)),
+        ("15 Nov 2026 20:05:00 -0000", "rfc-822", datetime(2026, 11, 15, 20, 5, tzinfo=UTC)),
         ("15.11.2026 21:05 +0100", "%d.%m.%Y %H:%M %z", datetime(2026, 11, 15, 20, 5, tzinfo=UTC)),
     ],
 )

@@ -12,7 +12,7 @@ import csv as csv_text
 import io
 import json
 import re
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -187,7 +187,11 @@ def _dialect(content: Path | bytes, most_bytes: int) -> _Dialect:
     try:
         line = first.decode().removeprefix("\ufeff").strip()
     except UnicodeDecodeError:
-        raise InvalidForm("the header is not UTF-8; save the file as UTF-8") from None
+        encoding = "UTF-16" if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "WINDOWS-1252"
+        raise InvalidForm(
+            "the header is not UTF-8; save the file as UTF-8, or convert it, such as with "
+            f"iconv -f {encoding} -t UTF-8"
+        ) from None
     bare = re.sub('"[^"]*"', "", line)
     separator = max(_SEPARATORS, key=bare.count)
     header = _cells(line, separator)

@@ -279,8 +279,24 @@ def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
         return _from_lines(BytesIO(content), kind, limits)
     texts = array_texts(content)
     if texts is None:
-        raise InvalidForm("the file is not a JSON array of records, nor has it one in each line")
+        raise InvalidForm(
+            "the file is not a JSON array of records, nor has it one in each line"
+            + _hint_of_records(path, content)
+        )
     return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
+
+
+def _hint_of_records(path: Path, content: bytes) -> str:
+    """Return how to get at the records in a field of one object, or nothing."""
+    try:
+        fields = read_json(content)
+    except InvalidForm:
+        return ""
+    for name, value in fields.items() if isinstance(fields, dict) else ():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            key = json.dumps(name, ensure_ascii=False)
+            return f"; its field {name} is one: jq -c '.[{key}][]' {path.name} > {path.stem}.jsonl"
+    return ""
 
 
 def _is_json_lines(content: bytes) -> bool:

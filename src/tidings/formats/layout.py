@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -29,6 +30,8 @@ TICKS_PER_SECOND: Final = {
     "epoch-us": 1_000_000,
     "epoch-ns": 1_000_000_000,
 }
+RFC_822: Final = "rfc-822"
+"""The type of times as in mail and RSS, with any of their zones."""
 MISSING: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
 """Words for a missing value in a column of numbers."""
 UNIT: Final = r"[$€£¥₹%]|[A-Z]{3}"
@@ -50,8 +53,9 @@ class Layout:
     keep: the attributes to keep besides these; all of them by default.
     lists: separators of columns, by their new names, whose text is a list.
     types: types of columns, by their new names: string, number, amount (1,234.50), amount-comma
-        (1.234,50), boolean, time, epoch-s, epoch-ms, epoch-us, epoch-ns, or the format of a time
-        as for `strptime`. Of amounts, signs of currency and percent are dropped.
+        (1.234,50), boolean, time, epoch-s, epoch-ms, epoch-us, epoch-ns, rfc-822 (Sun, 15 Nov 2026
+        20:05:00 GMT), or the format of a time as for `strptime`. Of amounts, signs of currency and
+        percent are dropped.
     generate: `id` from the name of the file and the row, or `published_at` from the time at which
         the file was modified, a microsecond later for each row.
     root: the folder that names of files in ids are relative to.
@@ -324,7 +328,18 @@ def _time(kind: str, value: object) -> object:
         return moment(parse_time_us(ticks / TICKS_PER_SECOND[kind]))
     if kind == "time":
         return moment(parse_time_us(value))
+    if kind == RFC_822:
+        return _mail_time(str(value).strip())
     return _formatted(kind, str(value).strip())
+
+
+@lru_cache(65_536)
+def _mail_time(text: str) -> datetime:
+    try:
+        time = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        raise InvalidForm(f"{shown(text)} is not a time of RFC 822") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)  # -0000: the zone is not known
 
 
 @lru_cache(65_536)
@@ -356,5 +371,5 @@ _TYPES: Final[dict[str, Convert]] = {
     "number": _number,
     **AMOUNTS,
     "boolean": _boolean,
-    **{kind: partial(_time, kind) for kind in ("time", *TICKS_PER_SECOND)},
+    **{kind: partial(_time, kind) for kind in ("time", *TICKS_PER_SECOND, RFC_822)},
 }

@@ -16,6 +16,7 @@ from tidings.app.init.columns import (
     find_lists,
     find_odd_time,
     find_time,
+    find_time_parts,
     other_reading,
 )
 
@@ -35,6 +36,10 @@ def columns(**values: list[Any]) -> Any:
         ({"sku": [7, 8], "uuid": ["a", "b"]}, "uuid"),
         ({"column_1": [1, 2]}, "column_1"),
         ({"Artikel Nr": ["a", "b"], "x": [1, 2]}, "Artikel Nr"),
+        ({"Bestell-Nr.": [7, 8], "x": [1, 2]}, "Bestell-Nr."),
+        ({"rownames": [1, 2], "id_str": [7, 8]}, "id_str"),
+        ({"rownames": [1, 2], "x": [7, 8]}, "rownames"),
+        ({"guid.value": ["tag:1", "tag:2"], "title": ["a", "b"]}, "guid.value"),
         ({"id": [1, 1], "key": [1, 2]}, "key"),
         ({"id": [1, None]}, None),
         ({"id": [1.5, 2.5]}, None),
@@ -60,6 +65,9 @@ def test_an_id_is_unique_and_called_like_one(
         "%d/%b/%Y:%H:%M:%S %z",
         "%Y%m%d%H%M%S",
         "%a, %d %b %Y %H:%M:%S %Z",
+        "%b-%Y",
+        "%B %Y",
+        "%m/%Y",
     ],
 )
 def test_times_are_found_in_common_formats(form: str) -> None:
@@ -76,11 +84,20 @@ def test_times_are_found_in_common_formats(form: str) -> None:
         ({"ts": [1_794_773_100, 1_794_773_200]}, TimeColumn("ts")),
         ({"ts": [1_794_773_100_000]}, TimeColumn("ts", "epoch-ms")),
         ({"day": [20_261_115, 20_261_231]}, TimeColumn("day", "%Y%m%d")),
+        ({"when": [172_800_000_000, 1_794_773_100_000]}, TimeColumn("when", "epoch-ms")),
+        ({"when": [172_800_000, 172_900_000]}, None),
+        (
+            {"pubDate": ["Sun, 15 Nov 2026 20:05:00 GMT", "Sun, 15 Nov 2026 21:05:00 -0000"]},
+            TimeColumn("pubDate", "rfc-822"),
+        ),
         ({"price": [1_794_773_100]}, None),
+        ({"show": ["Friends 1994", "Frasier 1993"]}, None),
         ({"time": [517, 533]}, None),
         ({"title": ["12 Angry Men", "1917"]}, None),
         ({"updated": [START], "created": [START]}, TimeColumn("created")),
         ({"date": ["2026-01-02"], "time": ["2026-01-02T10:00"]}, TimeColumn("time")),
+        ({"day": ["2026-10-28", "2026-10-28"], "placed": [START, START]}, TimeColumn("placed")),
+        ({"day": ["2026-10-01", "2026-10-28"], "ends": [START, START]}, TimeColumn("day")),
         # 13/01 settles it; without it, the order in which the rows ascend does.
         ({"d": ["01/02/2026", "13/02/2026"]}, TimeColumn("d", "%d/%m/%Y")),
         ({"d": ["11/01/2026", "12/01/2026", "01/02/2026"]}, TimeColumn("d", "%d/%m/%Y")),
@@ -109,6 +126,24 @@ def test_days_that_may_be_months_are_near_each_other(
 
 def test_a_column_without_values_is_empty() -> None:
     assert [column.kind for column in columns(note=[None, None], n=[1, 2])] == ["empty", "number"]
+
+
+@pytest.mark.parametrize(
+    ("values", "time", "parts"),
+    [
+        ({"Hour": [1], "Month": [2], "Year": [2026], "Day": [3]}, None, "Year Month Day Hour"),
+        ({"year": [2026], "month": [2]}, None, ""),
+        ({"year": [2026], "month": ["May"], "day": [3]}, None, ""),
+        ({"date": ["2026-01-02"], "time": ["11:38:36"]}, "date", "date time"),
+        ({"date": ["2026-01-02"], "clock": ["9:05 PM"], "n": [1]}, "date", "date clock"),
+        ({"date": ["2026-01-02T10:00"], "time": ["11:38:36"]}, "date", ""),
+        ({"date": ["2026-01-02"], "score": ["soon"]}, "date", ""),
+    ],
+)
+def test_a_time_in_several_columns_is_noticed(
+    values: dict[str, list[Any]], time: str | None, parts: str
+) -> None:
+    assert find_time_parts(columns(**values), time) == parts.split()
 
 
 def test_times_of_several_forms_are_named() -> None:

@@ -169,6 +169,33 @@ def test_every_example_matches_something_but_not_everything(tmp_path):
     }
 
 
+def test_examples_ask_for_what_nearly_every_row_has(tmp_path):
+    rows = [f"{n},k{n % 9},{0 if n % 3 else n},{n * 37 % 101}," for n in range(60)]
+    path = tmp_path / "offers.csv"
+    path.write_text(
+        "\n".join(
+            [
+                "id,kind,mostly_0,price,rare",
+                *(f"{row}{n}" if n < 9 else row for n, row in enumerate(rows)),
+            ]
+        )
+    )
+    proposal = propose(path)
+    asked = {
+        part.attribute
+        for each in proposal.subscriptions
+        for conjunction in each.subscription.conjunctions
+        for part in conjunction
+    }
+    assert asked == {"kind", "mostly_0", "price"}
+
+
+def test_content_shows_titles_that_are_text(tmp_path):
+    rows = ({"id": n, "isPermaLink": n % 2 == 0, "title": f"t{n}", "n": n} for n in range(60))
+    (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert propose(tmp_path / "news.jsonl").content[0] == "title"
+
+
 @pytest.mark.parametrize(("hours", "length"), [(24, "1w"), (2, "1d"), (0.5, "6h"), (0.1, "1h")])
 def test_the_period_is_the_longest_that_ends_a_few_times(tmp_path, hours, length):
     start, path = datetime(2026, 11, 2, tzinfo=UTC), tmp_path / "offers.csv"

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise, product
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidings.errors import TidingsError
-from tidings.formats.layout import AMOUNTS, MISSING, TICKS_PER_SECOND, UNIT, Layout
+from tidings.formats.layout import AMOUNTS, MISSING, RFC_822, TICKS_PER_SECOND, UNIT, Layout
 from tidings.model.values import parse_time_us
 
 Row = Mapping[str, Any]
 
 _ID_NAME: Final = re.compile(
-    r"(^|.*[_\W])(?i:id|uuid|guid|key|sku|isbn|ean|asin|code|slug|url|rownames|row|number|no"
-    r"|nr|nummer|ref|reference)$"
+    r"(^|.*[_\W])(?i:id|id_str|uuid|guid|guid\.value|key|sku|isbn|ean|asin|code|slug|url|link"
+    r"|rownames|row|number|no|nr|nummer|ref|reference)\W*$"
     r"|^.*[a-z](Id|ID)$|^column_1$"
 )
+_ROW_NUMBER: Final = re.compile(r"(?i)rownames|row|column_1")
+"""Names of ids that only count the rows of an export; any other id says more."""
 _TIME_NAMES: Final = (
     re.compile(r"(?i).*(publish|posted|created|issued|timestamp|datetime|date_?time)"),
     re.compile(r"(?i).*(time|date|when)|(^|.*[_\W])(ts|at|day)$"),
@@ -36,15 +38,20 @@ _CLOCKS: Final = (
     *(":%H:%M:%S", ", %H:%M", ", %H:%M:%S", ", %I:%M %p"),
 )
 _ZONES: Final = ("", " %z", "%z")
+_MONTHS: Final = ("%b-%Y", "%b %Y", "%B-%Y", "%B %Y", "%Y-%m", "%Y/%m", "%m/%Y")
 FORMATS: Final = (
     *_DATES,
+    *_MONTHS,
     *("".join(parts) for parts in product(_DATES, _CLOCKS, _ZONES)),
     *("%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M"),
     *("%a, %d %b %Y %H:%M:%S %Z", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
+    RFC_822,
 )
 _LIKE_A_TIME: Final = re.compile(
-    r"(?s)(?=.{6,40}$)(\D{0,12}\d{1,4}\D{1,12}\d{1,4}(\D.*)?|\d{8,14}(\D.*)?)"
+    r"(?s)(?=.{6,40}$)(\D{0,12}\d{1,4}\D{1,12}\d{1,4}(\D.*)?|\d{8,14}(\D.*)?|[^\W\d]{3,9}[ -]\d{4})"
 )
+_CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?")
+_PARTS: Final = ("year", "month", "day", "hour", "minute")
 _SEPARATORS: Final = ("|", ";", ",")
 _NUMBER: Final = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
 _UNIT: Final = re.compile(UNIT)
@@ -54,8 +61,10 @@ _FULL_SHARE: Final = 0.9
 _LONG_ID: Final = 200
 _LONG_PART: Final = 40
 _MOST_PARTS: Final = 500
-# Ticks since the epoch are those of the years 1990 to 2100.
-_FIRST_S, _LAST_S = 631_152_000, 4_102_444_800
+# Ticks since the epoch are those of the years 1990 to 2100. Parts of seconds may be older, since
+# nothing else called a time has such large numbers.
+_FIRST_S, _FIRST_SPLIT_S, _LAST_S = 631_152_000, 31_536_000, 4_102_444_800
+_DAY_US: Final = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,11 @@ class SampleColumn:
     def is_full(self) -> bool:
         """Whether every row has a value."""
         return len(self.values) == self.rows
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether all but a few rows have a value."""
+        return len(self.values) >= _FULL_SHARE * self.rows
 
     @property
     def is_unique(self) -> bool:
@@ -115,7 +129,8 @@ def find_id(columns: Iterable[SampleColumn]) -> str | None:
         and all(len(str(value)) <= _LONG_ID for value in column.values)
     ]
     exact = [name for name in named if name.lower() in ("id", "uuid")]
-    return next(iter(exact + named), None)
+    telling = [name for name in named if not _ROW_NUMBER.fullmatch(name)]
+    return next(iter(exact + telling + named), None)
 
 
 @dataclass(frozen=True)
@@ -127,18 +142,63 @@ class TimeColumn:
 
 
 def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
-    """Return the column of publication times: by name, then with times of day, then the first."""
+    """Return the column of publication times: by name, then with times of day, then the first.
+
+    Of a date and a time on the same day, it is the time, whatever the names.
+    """
     found = []
     for place, column in enumerate(columns):
         hints = [rank for rank, hint in enumerate(_TIME_NAMES) if hint.match(column.name)]
         kind = _time_type(column, named=bool(hints)) if column.values else None
-        if kind is None or len(column.values) < _FULL_SHARE * column.rows:
+        if kind is None or not column.is_nearly_full:
             continue
         times = _times(column, kind)
-        has_clock = any(time % 86_400_000_000 for time in times)
+        has_clock = any(time % _DAY_US for time in times)
         order = (min(hints, default=9), not has_clock, place)
-        found.append((order, TimeColumn(column.name, kind or None)))
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+        found.append(_FoundTime(order, TimeColumn(column.name, kind or None), times, has_clock))
+    if not found:
+        return None
+    best = min(found, key=lambda each: each.order)
+    finer = [each for each in found if not best.has_clock and each.is_finer_than(best)]
+    return min(finer, key=lambda each: each.order).column if finer else best.column
+
+
+class _FoundTime(NamedTuple):
+    """A column of times: the smallest `order` is the best one, and some have times of day."""
+
+    order: tuple[int, bool, int]
+    column: TimeColumn
+    times: Sequence[int]
+    has_clock: bool
+
+    def is_finer_than(self, dates: "_FoundTime") -> bool:
+        """Return whether these times are on some dates; with another time zone, next to them."""
+        pairs = zip(self.times, dates.times, strict=False)
+        same_rows = len(self.times) == len(dates.times)
+        return (
+            self.has_clock and same_rows and all(-_DAY_US <= t - d < 2 * _DAY_US for t, d in pairs)
+        )
+
+
+def find_time_parts(columns: Sequence[SampleColumn], time: str | None) -> list[str]:
+    """Return columns that make up a time only together.
+
+    They are a year, a month, a day and so on, or the `time` that was found and a time of day.
+    """
+    date = next((column for column in columns if column.name == time), None)
+    if date is None:
+        numbers = {each.name.lower(): each.name for each in columns if each.kind == "number"}
+        parts = [numbers[part] for part in _PARTS if part in numbers]
+        return parts if numbers.keys() >= {*_PARTS[:3]} else []
+    clocks = [
+        column.name
+        for column in columns
+        if column.holds(str) and all(map(_CLOCK.fullmatch, column.values[:_TRIED]))
+    ]
+    kind = _time_type(date, named=True)
+    if not clocks or kind is None or any(each % _DAY_US for each in _times(date, kind)):
+        return []
+    return [date.name, clocks[0]]
 
 
 def find_odd_time(columns: Iterable[SampleColumn]) -> SampleColumn | None:
@@ -170,7 +230,8 @@ def _ticks(column: SampleColumn) -> str | None:
     if column.holds(int) and _fits("%Y%m%d", list(map(str, column.values))):
         return "%Y%m%d"
     for kind, ticks in TICKS_PER_SECOND.items():
-        if all(_FIRST_S <= value / ticks <= _LAST_S for value in column.values):
+        first = _FIRST_S if ticks == 1 else _FIRST_SPLIT_S
+        if all(first <= value / ticks <= _LAST_S for value in column.values):
             return "" if ticks == 1 else kind
     return None
 

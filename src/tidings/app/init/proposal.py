@@ -45,7 +45,9 @@ _QUIET_PERIOD: Final = "1w"
 """The period of a digest of which a day has less than two matches for each place."""
 _FEWEST_PERIODS: Final = 4
 _K: Final = 5
-_DULL: Final = re.compile(r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|number)$")
+_DULL: Final = re.compile(
+    r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|nr|number)\W*$|(.*[_\W])?id[_\W]"
+)
 """Names of numbers that rarely tell what an event is about."""
 _TITLE: Final = re.compile(r"(?i).*(title|headline|subject|name|package|product|url|link|homepage)")
 _MOST_CONTENT: Final = 5
@@ -254,8 +256,8 @@ def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
 
 def _content(events: Sequence[Event], subscriptions: Iterable[Subscription]) -> list[str]:
     """Return attributes to show in deliveries: two titles, and those of the conditions."""
-    names = dict.fromkeys(name for event in events[:_TRIED] for name in event.attributes)
-    titles = [name for name in names if _TITLE.match(name)][:2]
+    columns = columns_of([event.attributes for event in events[:_TRIED]])
+    titles = [each.name for each in columns if _TITLE.match(each.name) and each.holds(str)][:2]
     asked = [part.attribute for one in subscriptions for conj in one.conjunctions for part in conj]
     return list(dict.fromkeys([*titles, *asked]))[:_MOST_CONTENT]
 
@@ -266,7 +268,11 @@ def _conditions(events: Sequence[Event]) -> Iterator[str]:
     categories = [pair for column in columns for pair in _values(column)]
     dull = [column for column in columns if _DULL.match(column.name)]
     telling = [column for column in columns if column not in dull]
-    numbers = [text for column in telling or dull for text in _bounds(column)]
+    full = [column for column in telling if column.is_nearly_full]
+    bounds = (
+        [bound for column in some for bound in _bounds(column)] for some in (full, telling, dull)
+    )
+    numbers = next(filter(None, bounds), [])
     categories.sort(key=lambda pair: pair[0])
     values = [text for _, text in categories]
     if values and numbers:
@@ -290,13 +296,17 @@ def _values(column: SampleColumn) -> Iterator[tuple[float, str]]:
 
 
 def _bounds(column: SampleColumn) -> Iterator[str]:
-    """Yield conditions on the largest and the smallest tenth of many different numbers."""
+    """Yield conditions on the largest and the smallest tenth of many different numbers.
+
+    A bound that more than half of them are equal to, such as 0, tells nothing.
+    """
     if not column.holds(int, float) or len(set(column.values)) < min(10, column.rows):
         return
     ordered = sorted(column.values)
     for operator, quantile in ((">=", 0.9), ("<=", 0.1)):
         bound = ordered[int(quantile * (len(ordered) - 1))]
-        yield render_predicate(predicate(column.name, operator, bound))
+        if 2 * ordered.count(bound) <= len(ordered):
+            yield render_predicate(predicate(column.name, operator, bound))
 
 
 def _policy(events: Sequence[Event], subscriptions: Sequence[Subscription]) -> dict[str, Any]:

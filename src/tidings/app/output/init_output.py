@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tidings.app.init import Proposal
-from tidings.app.init.columns import find_odd_time, other_reading
+from tidings.app.init.columns import find_odd_time, find_time_parts, other_reading
 from tidings.app.output.console import make_table, plural
 
 _SHOWN: Final = 40
@@ -37,18 +37,7 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
         rows = plural(len(proposal.unreadable), "row")
         looked_at += f"; {rows} cannot be read, such as row {first.position}: {first.reason}"
     console.print(Text(looked_at), soft_wrap=True)
-    nameless = [each.name for each in proposal.columns if _NAMELESS.fullmatch(each.name)]
-    if 2 * len(nameless) > len(proposal.columns):
-        console.print(Text(_NO_HEADER, "yellow"), soft_wrap=True)
-    for name in proposal.layout.generate:
-        console.print(Text(_GENERATED[name], "yellow"), soft_wrap=True)
-    if "published_at" in proposal.layout.generate and (odd := find_odd_time(proposal.columns)):
-        forms = " and ".join(map(repr, dict.fromkeys(odd.values[:_FORMS])))
-        text = (
-            f"{odd.name} may be one, but its times have several forms ({forms}): write them in one"
-        )
-        console.print(Text(text, "yellow"), soft_wrap=True)
-    if note := _ambiguous_time(proposal):
+    for note in _notes(proposal):
         console.print(Text(note, "yellow"), soft_wrap=True)
     table = make_table("Example subscription", "Matches>")
     for each in proposal.subscriptions:
@@ -59,6 +48,29 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
     command = f"tidings run {quote(str(config))}"
     console.print(Text(f"  {command}", "bold"), soft_wrap=True)
     console.print(Text(f"  {command} --engine spark    # the same on Spark"), soft_wrap=True)
+
+
+def _notes(proposal: Proposal) -> Iterator[str]:
+    """Yield what a user may want to change in the data or in the config."""
+    columns, layout = proposal.columns, proposal.layout
+    nameless = [each.name for each in columns if _NAMELESS.fullmatch(each.name)]
+    if 2 * len(nameless) > len(columns):
+        yield _NO_HEADER
+    yield from map(_GENERATED.__getitem__, layout.generate)
+    has_time = "published_at" not in layout.generate
+    if not has_time and (odd := find_odd_time(columns)):
+        forms = " and ".join(map(repr, dict.fromkeys(odd.values[:_FORMS])))
+        yield (
+            f"{odd.name} may be one, but its times have several forms ({forms}): write them in one"
+        )
+    time = layout.source_of("published_at") if has_time else None
+    if parts := find_time_parts(columns, time):
+        yield (
+            f"{', '.join(parts[:-1])} and {parts[-1]} are parts of one time: to publish events at "
+            "their times of day, join them in one column, such as 2026-11-15T20:05"
+        )
+    if note := _ambiguous_time(proposal):
+        yield note
 
 
 def _ambiguous_time(proposal: Proposal) -> str | None:
