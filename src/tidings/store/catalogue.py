@@ -4,6 +4,7 @@ A row of `records` is valid from the version `since` to before the version `unti
 while it is current. A change ends one row and begins another, so the past stays readable.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -156,7 +157,10 @@ def _set_paused(session: Session, name: str, *, paused: bool) -> int:
     rows = session.rows(f"{_SELECT} kind = ? AND id = ?", SUBSCRIBER, name)
     record = next((entry.record for entry in read_entries(rows)), None)
     if not isinstance(record, Subscriber):
-        raise InvalidSubscription(f"there is no subscriber {shown(name)} to pause or resume")
+        raise InvalidSubscription(
+            f"there is no subscriber {shown(name)} to pause or resume; an owner of subscriptions "
+            f"becomes one when it is added, such as {json.dumps({'id': name})}"
+        )
     return _change(session, [make_draft(replace(record, paused=paused))], "existing")
 
 

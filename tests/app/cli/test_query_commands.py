@@ -451,6 +451,32 @@ def test_explain_replays_a_config(tmp_path):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ("7", "event '7' was refused: event 7: published_at: "),
+        ("nosuch", "no event of the source, 1 file of events, has the id 'nosuch'"),
+    ],
+)
+def test_explain_tells_why_a_config_has_no_such_event(tmp_path, event, reason):
+    (tmp_path / "parts.jsonl").write_text(
+        '{"sku": 6, "at": "2026-11-15", "n": 1}\n{"sku": 7, "at": "soon", "n": 1}\n'
+    )
+    (tmp_path / "wishes.jsonl").write_text('{"id": "s", "subscriber": "ann", "where": "n = 1"}')
+    config = tmp_path / "parts.toml"
+    config.write_text(
+        """
+        engine = "local"
+        source = { path = "parts.jsonl", columns = { id = "sku", published_at = "at" } }
+        subscriptions.path = "wishes.jsonl"
+        sink.path = "out"
+        """
+    )
+    explained = tidings("explain", config, "--event", event, "--subscriber", "ann")
+    assert explained.exit_code == 1
+    assert reason in explained.stderr
+
+
 NIGHTS = """
 engine = "local"
 source = { path = "events.jsonl" }

@@ -54,6 +54,7 @@ def test_run_reports_refused_records(example):
     result = tidings("run", example, "--engine", "local")
     assert result.exit_code == 0
     assert "1 record refused: " in result.stdout
+    assert "subscription x: this cannot be read as a condition" in result.stdout
 
 
 def test_a_file_in_place_of_the_output_folder_is_an_error(example):

@@ -6,8 +6,10 @@ from itertools import pairwise
 import pytest
 
 from tidings import Event
+from tidings.app.demo.compare import FigurePair
 from tidings.app.demo.facts import NotSent, RunFacts, person_day
-from tidings.app.demo.report import report_page
+from tidings.app.demo.plots import PlotRow
+from tidings.app.demo.report import _age_scale, report_page
 from tidings.app.demo.screen import age
 from tidings.app.demo.state import DemoState
 
@@ -139,3 +141,13 @@ def test_a_day_without_matches_is_a_page_too(state: DemoState, facts: RunFacts) 
     page = Page(report_page(empty, person_day(empty), [], facts))
     assert "0 films matched. 0 were worth a ping." in page.words
     assert "Not sent, because" not in page.words
+
+
+@pytest.mark.parametrize(
+    ("hours", "label"), [(0.1, "12 h"), (12, "12 h"), (39, "2 d"), (70, "1 w")]
+)
+def test_the_scale_of_ages_reaches_the_oldest_list(hours: float, label: str) -> None:
+    scale = _age_scale([PlotRow("henry", FigurePair(hours * 3600, 60.0))])
+    assert scale.ticks[-1].label == label
+    assert 0 < scale.place(hours * 3600) <= 1
+    assert scale.place(hours * 3600 * 0.9) < scale.place(hours * 3600)

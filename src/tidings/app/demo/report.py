@@ -32,14 +32,13 @@ _SHARES: Final = linear(
     "{:.0%}".format, [AxisMark(0, "0"), AxisMark(0.5, "50%"), AxisMark(1, "best")]
 )
 _DISTANCES: Final = linear("{:.2f}".format, [AxisMark(0, "alike"), AxisMark(1, "different")])
-_AGES: Final = logarithmic(
-    age,
-    [
-        AxisMark(60, "1 min"),
-        AxisMark(600, "10 min"),
-        AxisMark(3600, "1 h"),
-        AxisMark(43_200, "12 h"),
-    ],
+_AGE_MARKS: Final = (
+    AxisMark(60, "1 min"),
+    AxisMark(600, "10 min"),
+    AxisMark(3600, "1 h"),
+    AxisMark(43_200, "12 h"),
+    AxisMark(172_800, "2 d"),
+    AxisMark(604_800, "1 w"),
 )
 
 
@@ -197,7 +196,7 @@ def _quality(everyone: Sequence[SubscriberStats]) -> Element:
     plots = (
         _plot("Rank", RANK, ranks, _SHARES),
         _plot("Variety", VARIETY, varieties, _DISTANCES),
-        _plot("Age", AGE, ages, _AGES),
+        _plot("Age", AGE, ages, _age_scale(ages)),
     )
     legend = tag(
         "p",
@@ -207,6 +206,13 @@ def _quality(everyone: Sequence[SubscriberStats]) -> Element:
     )
     text = tag("p", f"{lists}, each next to as many films first come. {FIRST_COME}")
     return _section("Better lists for everyone", text, legend, tag("div", plots, class_="plots"))
+
+
+def _age_scale(rows: Sequence[PlotRow]) -> Scale:
+    """Return a scale on which the oldest list has its place, instead of the last mark's."""
+    oldest = max((age_s for row in rows for age_s in row.pair), default=0.0)
+    shorter = [mark for mark in _AGE_MARKS if mark.value < oldest]
+    return logarithmic(age, _AGE_MARKS[: max(4, len(shorter) + 1)])
 
 
 def _plot(heading: str, text: str, rows: Sequence[PlotRow], scale: Scale) -> Element:

@@ -6,6 +6,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from tidings.app.check.audit import location
 from tidings.app.config import FOLDERS, STORE, Address
 from tidings.app.output.console import make_table, plural
 from tidings.app.output.query_output import print_diagnosis
@@ -15,6 +16,7 @@ from tidings.app.run.summary import RunSummary
 from tidings.formats.event_source import Source
 from tidings.rank.matcher import MANY
 
+_REFUSED_SHOWN: Final = 3
 MOST_SHOWN: Final = 20
 """With more subscribers than this, only those with the most deliveries are listed."""
 
@@ -94,6 +96,9 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     if refused := summary.plan.refused:
         line = f"{plural(len(refused), 'record')} refused: {sink.path}/refused.jsonl"
         console.print(Text(line, "red"), soft_wrap=True)
+        for problem in refused[:_REFUSED_SHOWN]:
+            place, reason = location(problem.path, problem.line), problem.reason.splitlines()[0]
+            console.print(Text(f"  {place}: {reason}"), soft_wrap=True)
     if summary.dead:
         stored = sink.store if sink.format == STORE else None
         place = f"`tidings store letters {stored}`" if stored else f"{sink.path}/dead_letters"

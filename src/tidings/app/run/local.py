@@ -5,7 +5,7 @@ where the last one stopped, however that ended.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event as Flag
@@ -20,7 +20,7 @@ from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation
-from tidings.errors import InvalidForm, TidingsError
+from tidings.errors import InvalidEvent, InvalidForm, TidingsError, shown
 from tidings.formats.event_source import Source
 from tidings.formats.messages import MessageSource
 from tidings.model.dead_letter import BadRecord, DeadLetter
@@ -65,9 +65,27 @@ def explain_run(plan: RunPlan, subscriber: str, event: str) -> Explanation:
     if not isinstance(source, Source):
         raise InvalidForm(f"an explanation repeats a run over files, not over {source.label}")
     engine, _ = _engine(plan, remember=UNLIMITED)
-    for _ in _file_batches(plan, source, _published(plan, engine, FirstLook(None))):
-        pass
-    return engine.explain(subscriber, event)
+    outputs = [
+        batch.output
+        for batch in _file_batches(plan, source, _published(plan, engine, FirstLook(None)))
+    ]
+    try:
+        return engine.explain(subscriber, event)
+    except InvalidEvent:
+        raise InvalidEvent(_why_unknown(source, outputs, event)) from None
+
+
+def _why_unknown(source: Source, outputs: Iterable[BatchOutput], event: str) -> str:
+    """Return why no event with an id was published."""
+    fields = {"id", source.layout.source_of("id")}
+    for output in outputs:
+        if any(late.id == event for late in output.late):
+            return f"event {shown(event)} came too late; see [stream] lateness"
+        for letter in output.dead:
+            record = letter.record if isinstance(letter.record, Mapping) else {}
+            if event in {str(record.get(name)) for name in fields}:
+                return f"event {shown(event)} was refused: {letter.reason}"
+    return f"no event of the source, {source.label}, has the id {shown(event)}"
 
 
 def _published(plan: RunPlan, engine: Engine, first_look: FirstLook) -> Published:
