@@ -190,6 +190,19 @@ def test_examples_ask_for_what_nearly_every_row_has(tmp_path):
     assert asked == {"kind", "mostly_0", "price"}
 
 
+def test_examples_neither_ask_for_dates_nor_match_next_to_nothing(tmp_path):
+    rows = [
+        f"{n},2026-11-{n % 28 + 1:02},on {'abc'[n % 3]},{'xyz'[n % 3]},{n},{n * 37 % 601}"
+        for n in range(600)
+    ]
+    path = tmp_path / "offers.csv"
+    path.write_text("\n".join(["rownames,at,other_date,kind,row,price", *rows]))
+    proposal = propose(path)
+    wheres = [str(each.subscription.to_dict()["where"]) for each in proposal.subscriptions]
+    assert not any("date" in where or "row" in where for where in wheres)
+    assert all(each.matches > 3 for each in proposal.subscriptions)
+
+
 def test_content_shows_titles_that_are_text(tmp_path):
     rows = ({"id": n, "isPermaLink": n % 2 == 0, "title": f"t{n}", "n": n} for n in range(60))
     (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)))

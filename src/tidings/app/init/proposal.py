@@ -47,8 +47,9 @@ _FEWEST_PERIODS: Final = 4
 _K: Final = 5
 _DULL: Final = re.compile(
     r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|nr|number)\W*$|(.*[_\W])?id[_\W]"
+    r"|row(names)?$"
 )
-"""Names of numbers that rarely tell what an event is about."""
+"""Names of columns that rarely tell what an event is about."""
 _TITLE: Final = re.compile(r"(?i).*(title|headline|subject|name|package|product|url|link|homepage)")
 _MOST_CONTENT: Final = 5
 _FORM: Final = {"id", "published_at"}
@@ -239,14 +240,14 @@ def _left_out(schema: pa.Schema) -> dict[str, str]:
 
 
 def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
-    """Yield subscriptions that match some of the events, but not most of them if possible."""
+    """Yield subscriptions that match some of the events, if possible neither few nor most."""
     seen, tried = set[str](), events[:: max(1, len(events) // _TRIED)]
     ranks = iter(_PREFRANKS)
-    for share in (0.5, 1.0):
+    for least, most in ((0.005, 0.5), (0.0, 1.0)):
         for where in _conditions(tried):
             subscription = Subscription(f"{_SUBSCRIBER}-{len(seen) + 1}", _SUBSCRIBER, where=where)
             matches = sum(map(subscription.matches, tried))
-            if where in seen or not 0 < matches <= share * len(tried):
+            if where in seen or not least * len(tried) < matches <= most * len(tried):
                 continue
             seen.add(where)
             form = subscription.to_dict() | {"prefrank": next(ranks)}
@@ -291,7 +292,8 @@ def _values(column: SampleColumn) -> Iterator[tuple[float, str]]:
     texts = {value: count for value, count in counts.items() if isinstance(value, str | bool)}
     for value, count in sorted(texts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:20]:
         lonely = count == 1 and len(texts) > 1
-        distance = abs(count / column.rows - 0.1) + lonely + len(str(value)) / 1_000
+        doubts = lonely + bool(_DULL.match(column.name))
+        distance = abs(count / column.rows - 0.1) + doubts + len(str(value)) / 1_000
         yield distance, render_predicate(predicate(column.name, "=", value))
 
 
