@@ -249,6 +249,8 @@ class Stages:
         """
         if not together or len(steps) - first == 1:
             return first + 1
+        if steps[first].now == steps[-1].now:  # one event, as time has come to it
+            return len(steps)
         until = self._handoff.quiet_until(steps[first].now)
         for place in range(first, len(steps)):
             now = steps[place].now
@@ -420,7 +422,7 @@ class ArrayHandoff:
             matched=self._translate_subscriptions(matches.matched),
         )
         slots = np.zeros(len(run.events), np.int32)
-        for place in np.flatnonzero(np.diff(matches.starts)).tolist():
+        for place in np.flatnonzero(matches.starts[1:] - matches.starts[:-1]).tolist():
             slots[place] = self._feeds.slot(run.events[place])
         sequences = np.array([now.sequence for now in run.moments], np.int64)
         prepared = self._feeds.prepare(matches, slots, sequences)

@@ -48,6 +48,8 @@ class Matches(NamedTuple):
     @property
     def events(self) -> Int64s:
         """The event of each match, by its place in the batch."""
+        if len(self.starts) == 2:  # of one event
+            return np.zeros(len(self.ranks), np.int64)
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def rows(self, event: int) -> Iterator[tuple[int, float, list[int]]]:

@@ -107,6 +107,14 @@ def test_a_batch_may_be_empty():
         assert not batch.has_objects
 
 
+def test_an_empty_batch_never_grows_old():
+    ids = tables()
+    batch = DeliveryBatch([], ids)
+    ids.subscribers.remove("bob")
+    ids.subscribers.add("eve")
+    assert batch.objects() == []
+
+
 def test_old_columns_are_refused_once_a_number_is_reused():
     ids = tables()
     batch = DeliveryBatch([cohort("sliding", (0, 1, 0, 0.5))], ids)
