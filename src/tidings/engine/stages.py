@@ -249,8 +249,9 @@ class Stages:
         """
         if not together or len(steps) - first == 1:
             return first + 1
-        if steps[first].now == steps[-1].now:  # one event, as time has come to it
-            return len(steps)
+        event, moment = steps[first], steps[-1]
+        if len(steps) - first == 2 and moment.event is None and event.now == moment.now:
+            return len(steps)  # an event, and the moment that it reaches
         until = self._handoff.quiet_until(steps[first].now)
         for place in range(first, len(steps)):
             now = steps[place].now
