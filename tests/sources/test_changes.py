@@ -1,58 +1,40 @@
 """Changes of PostgreSQL tables: every transaction once, in the order of commits."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
 from tests.sources.kills import check_kills
-from tests.sources.pipelines import check, lines, run_here, write_config
-from tests.store import server
+from tests.sources.logical_servers import NAMES, address_of, fill, open_shop, running_logical
+from tests.sources.pipelines import check, run_here, write_config
 
 from tidings.errors import SourceError
 from tidings.sources.changes import ChangeReader, open_reader, read_options
 
-GIVEN = {"url": "postgresql://u@h/shop", "slot": "tidings", "publication": "tidings"}
-Run = Callable[..., None]
+GIVEN = {"url": "postgresql://u@h/shop", **NAMES}
 
 
 @pytest.fixture(scope="module")
 def logical() -> Iterator[Any]:
-    """Start a server that keeps what logical decoding needs; the usual one does not."""
-    with TemporaryDirectory(prefix="tidings-", ignore_cleanup_errors=True) as folder:
-        running = server.make(Path(folder) / "postgres")
-        with psycopg.connect(running.get_uri(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET wal_level = logical")
-        server.crash(running)
-        server.start(running)
+    with running_logical() as running:
         yield running
-        running.cleanup()
 
 
 @pytest.fixture
 def shop(logical: Any) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection to a database with a table, a publication and a slot."""
-    address = server.database(logical, "shop")
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("CREATE TABLE films (id INT PRIMARY KEY, title TEXT, rating NUMERIC)")
-        connection.execute("CREATE TABLE logs (line TEXT)")
-        connection.execute("CREATE PUBLICATION tidings FOR TABLE films")
-        connection.execute("SELECT pg_create_logical_replication_slot('tidings', 'pgoutput')")
+    with open_shop(logical) as connection:
         yield connection
-        connection.execute("SELECT pg_drop_replication_slot('tidings')")
 
 
 def reader(shop: psycopg.Connection[Any], **more: str) -> ChangeReader:
     return open_reader({**GIVEN, "url": address_of(shop), **more}, None)
-
-
-def address_of(shop: psycopg.Connection[Any]) -> str:
-    info = shop.info
-    return f"postgresql://{info.user}@/{info.dbname}?host={info.host}"
 
 
 def rows(open_one: ChangeReader, start: Any, end: Any) -> list[dict[str, Any]]:
@@ -150,6 +132,242 @@ def test_operations_types_and_columns(shop: Any) -> None:
     one.close()
 
 
+def new_rows(open_one: ChangeReader, start: Any) -> list[dict[str, Any]]:
+    """Return what is new since a position, all of it in one batch."""
+    return rows(open_one, start, open_one.advance(start, open_one.latest(), 1_000_000))
+
+
+def values(found: list[dict[str, Any]]) -> list[Any]:
+    return [json.loads(row["value"]) for row in found]
+
+
+DEEP = "[" * 3_000 + "]" * 3_000
+CELLS: list[tuple[str, str, Any]] = [
+    ("text", "", ""),
+    ("text", 'a\\b"c,{}\n', 'a\\b"c,{}\n'),
+    ("text", "NULL", "NULL"),
+    ("boolean", "f", False),
+    ("bigint", "-9223372036854775808", -(2**63)),
+    ("numeric", "12345678901234567890", 12345678901234567890),
+    ("numeric", "-7", -7),
+    ("numeric", "0.5", 0.5),
+    ("numeric", "NaN", "NaN"),
+    ("real", "-Infinity", "-Infinity"),
+    ("double precision", "0.1", 0.1),
+    ("uuid", "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000a"),
+    ("date", "2026-01-02", "2026-01-02"),
+    ("timestamp", "2026-01-02 03:04:05.6", "2026-01-02T03:04:05.6Z"),
+    ("timestamp", "infinity", "infinity"),
+    ("timestamp", "0044-03-15 00:00:00 BC", "0044-03-15 00:00:00 BC"),
+    ("timestamptz", "2026-01-02 03:04:05+05:30", "2026-01-01T21:34:05+00:00"),
+    ("timestamptz", "1890-01-01 00:00:00+00", "1890-01-01T00:00:00+00:00"),
+    ("interval", "1 day 02:00", "1 day 02:00:00"),
+    ("bytea", "\\x00ff", "\\x00ff"),
+    ("json", '{"a": [1, null], "a": 2}', {"a": 2}),
+    ("json", DEEP, DEEP),
+    ("jsonb", '"text"', "text"),
+    ("jsonb", "null", None),
+    ("text[]", "{}", []),
+    ("text[]", "{NULL,a}", [None, "a"]),
+    (
+        "text[]",
+        '{"NULL","","a,b","{c}","d\\\\e","f\\"g"," h "}',
+        ["NULL", "", "a,b", "{c}", "d\\e", 'f"g', " h "],
+    ),
+    ("text[]", "{{a,b},{c,NULL}}", [["a", "b"], ["c", None]]),
+    ("int[]", "[0:1]={1,2}", [1, 2]),
+    ("int[]", "{{{1},{2}}}", [[[1], [2]]]),
+    ("boolean[]", "{t,f,NULL}", [True, False, None]),
+    ("numeric[]", "{1,2.5,NaN}", [1, 2.5, "NaN"]),
+    ("jsonb[]", '{"{\\"a\\": [1, \\"x\\"]}",NULL}', [{"a": [1, "x"]}, None]),
+    ("timestamptz[]", '{"2026-01-02 03:04:05+00"}', ["2026-01-02T03:04:05+00:00"]),
+    ("mood", "fine", "fine"),
+    ("mood[]", "{fine}", "{fine}"),
+    ("int4range", "[1,5)", "[1,5)"),
+]
+"""A type, the text of a value, and what JSON has for it."""
+
+
+@pytest.mark.postgres
+def test_values_of_many_types(shop: Any) -> None:
+    """Whatever the database and its roles are set to: the reader asks for one form of text."""
+    shop.execute("ALTER DATABASE shop SET datestyle = 'German'")
+    shop.execute("ALTER DATABASE shop SET timezone = 'Europe/Berlin'")
+    shop.execute("ALTER DATABASE shop SET bytea_output = 'escape'")
+    shop.execute("CREATE TYPE mood AS ENUM ('fine')")
+    columns = [f"c{number} {kind}" for number, (kind, _, _) in enumerate(CELLS)]
+    shop.execute(f"CREATE TABLE kinds ({', '.join(columns)})")
+    shop.execute("ALTER PUBLICATION tidings ADD TABLE kinds")
+    open_one = reader(shop)
+    start = open_one.starting("latest")
+    marks = ", ".join(f"CAST(%s AS {kind})" for kind, _, _ in CELLS)
+    shop.execute(f"INSERT INTO kinds VALUES ({marks})", [text for _, text, _ in CELLS])
+    shop.execute("INSERT INTO kinds DEFAULT VALUES")
+    full, empty = values(new_rows(open_one, start))
+    expected = {f"c{number}": value for number, (_, _, value) in enumerate(CELLS)}
+    assert {name: (value, type(value)) for name, value in full.items()} == {
+        name: (value, type(value)) for name, value in expected.items()
+    }
+    assert set(empty.values()) == {None}
+    open_one.close()
+
+
+ELEMENT = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@pytest.mark.postgres
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(arrays=st.lists(st.lists(ELEMENT), min_size=1, max_size=30))
+def test_arrays_come_as_the_client_of_postgresql_writes_them(
+    shop: Any, arrays: list[list[str | None]]
+) -> None:
+    shop.execute("DROP TABLE IF EXISTS lists")
+    shop.execute("CREATE TABLE lists (id SERIAL PRIMARY KEY, items TEXT[])")
+    shop.execute("ALTER PUBLICATION tidings ADD TABLE lists")
+    open_one = reader(shop)
+    start = open_one.starting("latest")
+    with shop.transaction():
+        for items in arrays:
+            shop.execute("INSERT INTO lists (items) VALUES (%s)", (items,))
+    found = new_rows(open_one, start)
+    open_one.committed({"lsn": int(found[-1]["position"].split("-")[0], 16)})
+    open_one.close()
+    assert [form["items"] for form in values(found)] == arrays
+
+
+@pytest.mark.postgres
+def test_texts_of_a_database_with_another_encoding(logical: Any, shop: Any) -> None:
+    shop.execute("DROP DATABASE IF EXISTS latin")
+    shop.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with psycopg.connect(logical.get_uri(database="latin"), autocommit=True) as latin:
+        latin.execute("CREATE TABLE films (id INT PRIMARY KEY, title TEXT)")
+        latin.execute("CREATE PUBLICATION tidings FOR TABLE films")
+        latin.execute("SELECT pg_create_logical_replication_slot('latin', 'pgoutput')")
+        open_one = reader(latin, slot="latin")
+        start = open_one.starting("latest")
+        latin.execute("INSERT INTO films VALUES (1, 'Amélie')")
+        assert values(new_rows(open_one, start)) == [{"id": 1, "title": "Amélie"}]
+        open_one.close()
+        latin.execute("SELECT pg_drop_replication_slot('latin')")
+
+
+@pytest.mark.postgres
+def test_large_values_that_an_update_has_not_touched(shop: Any) -> None:
+    shop.execute("CREATE TABLE texts (id INT PRIMARY KEY, note TEXT, event TEXT)")
+    shop.execute("ALTER TABLE texts ALTER event SET STORAGE EXTERNAL")
+    shop.execute("ALTER PUBLICATION tidings ADD TABLE texts")
+    large = json.dumps({"text": "x" * 10_000})
+    by_row = reader(shop, operations="insert,update,delete")
+    start = by_row.starting("latest")
+    shop.execute("INSERT INTO texts VALUES (1, 'a', %s)", (large,))
+    shop.execute("UPDATE texts SET note = 'b'")
+    shop.execute("UPDATE texts SET event = NULL")
+    shop.execute("ALTER TABLE texts REPLICA IDENTITY FULL")
+    shop.execute("UPDATE texts SET event = %s", (large,))
+    shop.execute("UPDATE texts SET note = 'c'")
+    shop.execute("DELETE FROM texts")
+    inserted, without, cleared, back, full, deleted = values(new_rows(by_row, start))
+    assert inserted == {"id": 1, "note": "a", "event": large}
+    assert without == {"id": 1, "note": "b"}
+    assert cleared == {"id": 1, "note": "b", "event": None}
+    assert (back["note"], back["event"]) == ("b", large)
+    assert full == deleted == {"id": 1, "note": "c", "event": large}
+    by_row.close()
+    by_column = reader(shop, operations="update", value="event")
+    messages = [row["value"] for row in new_rows(by_column, start)]
+    # What is not there becomes a dead letter that shows the row.
+    assert messages == [b'{"id": 1, "note": "b"}', None, large.encode(), large.encode()]
+    by_column.close()
+
+
+@pytest.mark.postgres
+def test_columns_that_are_renamed_added_and_dropped_in_mid_stream(shop: Any) -> None:
+    shop.execute("CREATE TABLE outbox (id INT PRIMARY KEY, event TEXT, old INT)")
+    shop.execute("ALTER PUBLICATION tidings ADD TABLE outbox")
+    by_row, by_column = reader(shop), reader(shop, value="event")
+    start = by_column.starting("latest")
+    shop.execute("INSERT INTO outbox VALUES (1, '{}', 5)")
+    shop.execute("ALTER TABLE outbox RENAME event TO message")
+    shop.execute("INSERT INTO outbox VALUES (2, '{}', 6)")
+    with shop.transaction():
+        shop.execute("ALTER TABLE outbox DROP old")
+        shop.execute("ALTER TABLE outbox ADD new INT DEFAULT 7")
+        shop.execute("INSERT INTO outbox VALUES (3, '{}')")
+    shop.execute("TRUNCATE outbox")
+    found = new_rows(by_row, start)
+    assert values(found) == [
+        {"id": 1, "event": "{}", "old": 5},
+        {"id": 2, "message": "{}", "old": 6},
+        {"id": 3, "message": "{}", "new": 7},
+    ]
+    assert values(new_rows(by_column, start)) == [{}, *values(found)[1:]]
+    # A transaction that was read describes the table also for those after it.
+    end = by_row.advance(start, by_row.latest(), 1)
+    assert [row["key"] for row in rows(by_row, end, by_row.latest())] == ["2", "3"]
+    by_row.close()
+    with pytest.raises(SourceError, match="no table of the publication 'tidings' has a column"):
+        by_column.starting("latest")
+    by_column.close()
+
+
+@pytest.mark.postgres
+def test_a_message_is_what_the_column_holds(shop: Any) -> None:
+    shop.execute("CREATE TABLE outbox (id SERIAL, event TEXT, form JSON, data BYTEA)")
+    shop.execute("ALTER PUBLICATION tidings ADD TABLE outbox")
+    columns = {name: reader(shop, value=name) for name in ("event", "form", "data")}
+    start = columns["event"].starting("latest")
+    shop.execute(
+        "INSERT INTO outbox (event, form, data) VALUES ('no json', '{ \"a\":1}', '\\x00ff')"
+    )
+    shop.execute("INSERT INTO outbox (event) VALUES ('')")
+    found = {
+        name: [row["value"] for row in new_rows(each, start)] for name, each in columns.items()
+    }
+    assert found == {
+        "event": [b"no json", b""],
+        "form": [b'{ "a":1}', None],
+        "data": [b"\x00\xff", None],
+    }
+    for each in columns.values():
+        each.close()
+
+
+@pytest.mark.postgres
+def test_a_large_transaction_comes_in_pages(shop: Any) -> None:
+    open_one = reader(shop)
+    start = open_one.starting("latest")
+    shop.execute("INSERT INTO films SELECT n, 'film', 5 FROM generate_series(1, 2500) AS n")
+    end = open_one.advance(start, open_one.latest(), 10)
+    [span] = open_one.spans(start, end)
+    pages = list(open_one.read(span))
+    assert [page.num_rows for page in pages] == [1000, 1000, 500]
+    keys = [row["key"] for page in pages for row in page.to_pylist()]
+    assert keys == [str(number) for number in range(1, 2501)]
+    open_one.close()
+
+
+@pytest.mark.postgres
+def test_a_slot_or_publication_that_is_gone_says_what_to_do(shop: Any) -> None:
+    open_one = reader(shop)
+    start = open_one.starting("latest")
+    insert(shop, 1)
+    shop.execute("DROP PUBLICATION tidings")
+    insert(shop, 2)
+    with pytest.raises(SourceError, match="no publication 'tidings'"):
+        open_one.advance(start, open_one.latest(), None)
+    shop.execute("SELECT pg_drop_replication_slot('tidings')")
+    with pytest.raises(SourceError, match="has no logical slot 'tidings'"):
+        open_one.advance(start, open_one.latest(), None)
+    shop.execute("CREATE PUBLICATION tidings FOR TABLE films")
+    shop.execute("SELECT pg_create_logical_replication_slot('tidings', 'pgoutput')")
+    with pytest.raises(SourceError, match="or it was created again"):
+        open_one.advance(start, open_one.latest(), None)
+    again = open_one.starting("latest")
+    insert(shop, 3)
+    assert [row["key"] for row in new_rows(open_one, again)] == ["3"]
+    open_one.close()
+
+
 def test_wrong_options_are_named() -> None:
     with pytest.raises(SourceError, match="unknown operation 'truncate'"):
         read_options({**GIVEN, "operations": "insert,truncate"})
@@ -167,14 +385,9 @@ def test_a_missing_slot_says_how_to_create_it(shop: Any) -> None:
     wrong.close()
 
 
-def _write(shop: psycopg.Connection[Any], folder: Path) -> Path:
+def _write(shop: psycopg.Connection[Any], folder: Path, limit: int = 12) -> Path:
     """Write a stream to a table of messages; return a config that reads its changes."""
-    shop.execute("CREATE TABLE events (id SERIAL PRIMARY KEY, event TEXT)")
-    shop.execute("ALTER PUBLICATION tidings ADD TABLE events")
-    for line in lines(folder):
-        shop.execute("INSERT INTO events (event) VALUES (%s)", (line,))
-    options = {**GIVEN, "url": address_of(shop), "value": "event", "maxRecordsPerTrigger": 12}
-    return write_config(folder, "postgres", options)
+    return write_config(folder, "postgres", {**fill(shop, folder), "maxRecordsPerTrigger": limit})
 
 
 @pytest.mark.postgres
@@ -191,5 +404,6 @@ def test_a_run_resumes(shop: Any, tmp_path: Path) -> None:
 @pytest.mark.kill
 @pytest.mark.postgres
 def test_kills_of_a_run_lose_nothing(shop: Any, tmp_path: Path) -> None:
-    expected = write_stream(tmp_path, files=6)
-    check_kills(_write(shop, tmp_path), expected, kills=2)
+    expected = write_stream(tmp_path, files=12)
+    config = _write(shop, tmp_path, limit=1 if KILLS else 12)
+    check_kills(config, expected, kills=20 if KILLS else 2)

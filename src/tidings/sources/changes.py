@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import islice
 from math import isfinite
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -28,7 +29,9 @@ from tidings.sources.options import (
 )
 from tidings.sources.protocol import MESSAGES, Position
 from tidings.store import ChangeWatch, Database, Session, open_database
+from tidings.store.protocol import Row
 
+T = TypeVar("T")
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 OPERATIONS: Final = {b"I": INSERT, b"U": UPDATE, b"D": DELETE}
 _KNOWN: Final = (
@@ -42,13 +45,31 @@ _UINT32: Final = Struct(">I")
 _INT16: Final = Struct(">h")
 _INT64: Final = Struct(">q")
 _ATTRIBUTE: Final = Struct(">Ii")
-_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}]+)')
+_MOST_ROWS: Final = 2**31 - 1
+_PAGE: Final = 1_000
+_BYTEA: Final = 17
+_ARRAY_PART: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([{},])|([^",{}]+)', re.DOTALL)
+_TIMESTAMP: Final = re.compile(r"(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(\+00)?")
 _PEEK: Final = """
-    SELECT data FROM pg_logical_slot_peek_binary_changes(?, CAST(CAST(? AS text) AS pg_lsn),
-        CAST(? AS int), 'proto_version', '1', 'publication_names', ?)"""
+    pg_logical_slot_peek_binary_changes(?, CAST(CAST(? AS text) AS pg_lsn), CAST(? AS int),
+        'proto_version', '1', 'publication_names', ?)"""
+_MESSAGES_UPTO: Final = f"SELECT data FROM {_PEEK}"
+_COMMITS_UPTO: Final = f"""
+    SELECT count(*), array_agg(data) FILTER (WHERE get_byte(data, 0) = {ord("C")}) FROM {_PEEK}"""
+# The server writes values as text by the settings of whoever reads the slot.
+_SETTINGS: Final = """
+    SELECT set_config(name, value, true) FROM (VALUES ('client_encoding', 'UTF8'),
+        ('datestyle', 'ISO'), ('timezone', 'UTC'), ('bytea_output', 'hex')) AS s (name, value)"""
 _SLOT: Final = """
-    SELECT confirmed_flush_lsn - '0/0', plugin FROM pg_replication_slots
+    SELECT confirmed_flush_lsn - '0/0', plugin,
+        EXISTS (SELECT 1 FROM pg_publication WHERE pubname = ?) FROM pg_replication_slots
     WHERE slot_name = ? AND slot_type = 'logical' AND database = current_database()"""
+_COLUMNS: Final = """
+    SELECT a.attname FROM pg_publication_tables AS t
+    JOIN pg_namespace AS n ON n.nspname = t.schemaname
+    JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE t.pubname = ? GROUP BY a.attname ORDER BY min(a.attnum), a.attname"""
 
 
 @dataclass(frozen=True)
@@ -85,8 +106,15 @@ class Relation(NamedTuple):
 
 
 class RowChange(NamedTuple):
-    """A row that was inserted, updated or deleted; of a deleted one, only the key is known."""
+    """A row that was inserted, updated or deleted; of a deleted one, only the key is known.
 
+    `end` is the end of the commit of its transaction in the log, `at` the time of it, and `number`
+    counts the changes of the transaction.
+    """
+
+    end: int
+    number: int
+    at: datetime
     operation: str
     relation: Relation
     row: dict[str, Any]
@@ -96,14 +124,6 @@ class RowChange(NamedTuple):
         """The values of the key, as text."""
         named = zip(self.relation.columns, self.relation.keys, strict=True)
         return ",".join(str(self.row.get(name)) for name, is_key in named if is_key)
-
-
-class Transaction(NamedTuple):
-    """The changes of a transaction, the end of its commit in the log, and the time of it."""
-
-    end: int
-    at: datetime
-    changes: tuple[RowChange, ...]
 
 
 def open_reader(texts: OptionTexts, _: bool | None) -> "ChangeReader":
@@ -158,7 +178,9 @@ class ChangeReader:
     def starting(self, default: str) -> Position:
         """Return where the slot stands; `default` has no effect."""
         del default
-        return {"lsn": self._confirmed()}
+        position = {"lsn": self._confirmed()}
+        self._check_column()
+        return position
 
     def ending(self) -> Position:
         return self.latest()
@@ -168,38 +190,39 @@ class ChangeReader:
         return {"lsn": int(self._read(lambda session: session.rows(sql))[0][0])}
 
     def advance(self, start: Position, latest: Position, limit: int | None) -> Position:
-        after, upto, rows = start["lsn"], latest["lsn"], limit or self._options.limit
+        after, upto = start["lsn"], latest["lsn"]
+        rows = min(limit or self._options.limit, _MOST_ROWS)
         confirmed = self._confirmed()
         if confirmed > after:
             raise SourceError(
                 f"{CHANGES}: slot {self._options.slot} stands at {_text(confirmed)}, after the "
-                f"{_text(after)} of this run: another reader has moved it on. Each run needs a "
-                "slot of its own; start over with --fresh"
+                f"{_text(after)} of this run: another reader has moved it on, or it was created "
+                "again. Each run needs a slot of its own; start over with --fresh"
             )
         while True:
             # At least the transactions that the slot still holds, and one that is new.
-            messages = self._peek(upto, rows)
-            new = [each.end for each in decode(messages) if after < each.end <= upto]
+            [(count, commits)] = self._peek(_COMMITS_UPTO, upto, rows)
+            ends = [read_commit(message).end for message in commits or ()]
+            new = [end for end in ends if after < end <= upto]
             if new:
                 return {"lsn": new[-1]}
-            if len(messages) < rows:
+            if count < rows:
                 # Changes of other tables; an empty batch lets the server give up their log.
                 return {"lsn": upto} if upto - after > _UNRELATED_BYTES else start
-            rows *= 2
+            rows = min(2 * rows, _MOST_ROWS)
 
     def spans(self, start: Position, end: Position) -> list[LogRange]:
         return [LogRange(start["lsn"], end["lsn"])] if start["lsn"] < end["lsn"] else []
 
     def read(self, span: LogRange) -> Iterator[pa.RecordBatch]:
-        rows = [
-            self._row(transaction, number, change)
-            for transaction in decode(self._peek(span.upto))
-            if span.after < transaction.end <= span.upto
-            for number, change in enumerate(transaction.changes)
+        messages = (data for (data,) in self._peek(_MESSAGES_UPTO, span.upto))
+        rows = (
+            self._row(change)
+            for change in read_changes(messages, span, self._options.value)
             if change.operation in self._options.operations
-        ]
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, MESSAGES)
+        )
+        while page := list(islice(rows, _PAGE)):
+            yield pa.RecordBatch.from_pylist(page, MESSAGES)
 
     def committed(self, end: Position) -> None:
         """Let the server give up the log of what is done."""
@@ -213,44 +236,73 @@ class ChangeReader:
             self._database.close()
 
     def _confirmed(self) -> int:
-        """Return up to where the slot was confirmed."""
+        """Return up to where the slot was confirmed.
+
+        The server may pass over changes in silence while their publication is missing.
+        """
         slot, publication = self._options.slot, self._options.publication
-        found = self._read(lambda session: session.rows(_SLOT, slot))
+        found = self._read(lambda session: session.rows(_SLOT, publication, slot))
         if not found or found[0][1] != "pgoutput":
             raise SourceError(
                 f"{CHANGES}: {self._database.name} has no logical slot {slot!r} of pgoutput; "
                 f"create it with wal_level = logical: CREATE PUBLICATION {publication} FOR TABLE "
                 f"...; SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"
             )
+        if not found[0][2]:
+            raise SourceError(
+                f"{CHANGES}: {self._database.name} has no publication {publication!r}. It has to "
+                f"exist for as long as the slot: drop the slot, CREATE PUBLICATION {publication} "
+                "FOR TABLE ..., create the slot again, and start over with --fresh"
+            )
         return int(found[0][0])
 
-    def _peek(self, upto: int, rows: int | None = None) -> list[bytes]:
-        """Return what the slot holds up to a place, or to the transaction with so many rows."""
-        names = (self._options.slot, _text(upto), rows, self._options.publication)
-        return [cell for (cell,) in self._read(lambda session: session.rows(_PEEK, *names))]
+    def _check_column(self) -> None:
+        """Refuse a column of messages that no table of the publication has."""
+        publication, value = self._options.publication, self._options.value
+        if value is None:
+            return
+        found = self._read(lambda session: session.rows(_COLUMNS, publication))
+        columns = [name for (name,) in found]
+        if columns and value not in columns:
+            raise SourceError(
+                f"{CHANGES}: no table of the publication {publication!r} has a column {value!r}, "
+                f"but there are: {', '.join(columns)}"
+            )
 
-    def _read(self, work: Callable[[Session], Any]) -> Any:
+    def _peek(self, sql: str, upto: int, rows: int | None = None) -> list[Row]:
+        """Ask for what the slot holds up to a place, or to the transaction with so many rows."""
+        names = (self._options.slot, _text(upto), rows, self._options.publication)
+
+        def work(session: Session) -> list[Row]:
+            session.rows(_SETTINGS)
+            return session.rows(sql, *names)
+
+        return self._read(work)
+
+    def _read(self, work: Callable[[Session], T]) -> T:
         return self._database.read(work)
 
-    def _row(self, transaction: Transaction, number: int, change: RowChange) -> dict[str, Any]:
-        value: Any = change.row
-        if self._options.value is not None:
-            if self._options.value not in change.relation.columns:
-                listed = ", ".join(change.relation.columns)
-                raise SourceError(
-                    f"{CHANGES}: {change.relation.name} has no column {self._options.value!r}, "
-                    f"but there are: {listed}"
-                )
-            value = change.row.get(self._options.value)
-        text = value if isinstance(value, str) else json.dumps(value)
+    def _row(self, change: RowChange) -> dict[str, Any]:
         return {
             "key": change.key,
-            "value": text.encode(errors="replace"),
+            "value": self._message(change.row),
             "partition": change.relation.name,
-            "position": f"{transaction.end:X}-{number}",
-            "timestamp": transaction.at,
+            "position": f"{change.end:X}-{change.number}",
+            "timestamp": change.at,
             "headers": [{"key": "operation", "value": change.operation.encode()}],
         }
+
+    def _message(self, row: dict[str, Any]) -> bytes | None:
+        """Return the message of a row.
+
+        A row without the column of messages, as after it was renamed, becomes a dead letter that
+        shows the row; an error would stop the run at it for ever.
+        """
+        value = row.get(self._options.value, row) if self._options.value else row
+        if value is None or isinstance(value, bytes):
+            return value
+        text = value if isinstance(value, str) else json.dumps(value)
+        return text.encode(errors="replace")
 
 
 def _text(place: int) -> str:
@@ -262,25 +314,62 @@ def _text(place: int) -> str:
     return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
 
 
-def decode(messages: Iterable[bytes]) -> list[Transaction]:
-    """Return the transactions of messages of pgoutput, version 1; empty ones have no changes."""
-    relations = dict[int, Relation]()
-    found, changes = list[Transaction](), list[RowChange]()
+class Commit(NamedTuple):
+    """The end of a transaction: where it ends in the log, and when it was."""
+
+    end: int
+    at: datetime
+
+
+def read_commit(message: bytes) -> Commit:
+    """Return what a message of pgoutput says about the end of a transaction."""
+    body = Cursor(message, 1)
+    body.skip(1 + 8)
+    end, at_us = body.long(), body.long()
+    return Commit(end, _EPOCH + timedelta(microseconds=at_us))
+
+
+def read_changes(
+    messages: Iterable[bytes], span: LogRange, verbatim: str | None = None
+) -> Iterator[RowChange]:
+    """Yield the changes of a range from messages of pgoutput, version 1, that begin before it.
+
+    A transaction tells where it ends only after its changes, which stay as small as the server
+    sent them until then. The column `verbatim` is not parsed.
+    """
+    relations, inside = dict[int, Relation](), list[bytes]()
     for message in messages:
-        kind, body = bytes(message[:1]), Cursor(bytes(message), 1)
+        kind = message[:1]
         if kind == b"B":
-            changes = []
-        elif kind == b"R":
-            number = body.unsigned()
-            relations[number] = _relation(body)
-        elif kind in OPERATIONS:
+            inside = []
+        elif kind != b"C":
+            inside.append(message)
+        else:
+            commit = read_commit(message)
+            is_wanted = span.after < commit.end <= span.upto
+            yield from _read_transaction(inside, commit, relations, verbatim, is_wanted=is_wanted)
+
+
+def _read_transaction(
+    messages: Iterable[bytes],
+    commit: Commit,
+    relations: dict[int, Relation],
+    verbatim: str | None,
+    *,
+    is_wanted: bool,
+) -> Iterator[RowChange]:
+    """Yield the changes of one transaction; note the tables that it describes in any case."""
+    number = 0
+    for message in messages:
+        kind, body = message[:1], Cursor(message, 1)
+        if kind == b"R":
+            relation_id = body.unsigned()
+            relations[relation_id] = _relation(body)
+        elif is_wanted and kind in OPERATIONS:
             relation = relations[body.unsigned()]
-            changes.append(RowChange(OPERATIONS[kind], relation, _tuples(body, relation)))
-        elif kind == b"C":
-            body.skip(1 + 8)
-            end, at_us = body.long(), body.long()
-            found.append(Transaction(end, _EPOCH + timedelta(microseconds=at_us), tuple(changes)))
-    return found
+            row = _tuples(body, relation, verbatim)
+            yield RowChange(commit.end, number, commit.at, OPERATIONS[kind], relation, row)
+            number += 1
 
 
 @dataclass
@@ -331,7 +420,7 @@ def _relation(body: Cursor) -> Relation:
     return Relation(f"{schema}.{name}", tuple(names), tuple(types), tuple(keys))
 
 
-def _tuples(body: Cursor, relation: Relation) -> dict[str, Any]:
+def _tuples(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, Any]:
     """Return the last row of a change: the new one, or of a deleted row the old one.
 
     Large values that an update has not touched are in the old row, if the table is set to log it.
@@ -339,60 +428,98 @@ def _tuples(body: Cursor, relation: Relation) -> dict[str, Any]:
     row = dict[str, Any]()
     while not body.is_at_end:
         kind = body.skip(1)
-        cells = _cells(body, relation)
+        cells = _cells(body, relation, verbatim)
         if kind == b"K":  # columns that are not in the key have been sent as nulls
             cells = {name: value for name, value in cells.items() if value is not None}
         row = {name: cells.get(name, row.get(name)) for name in {**row, **cells}}
     return row
 
 
-def _cells(body: Cursor, relation: Relation) -> dict[str, Any]:
+def _cells(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, Any]:
     """Return the values of a row; those that an update has not touched may be missing."""
     cells = dict[str, Any]()
     body.skip(2)  # the number of columns
     for name, type_id in zip(relation.columns, relation.types, strict=True):
         kind = body.skip(1)
         if kind == b"t":
-            cells[name] = _value(type_id, body.skip(body.unsigned()).decode(errors="replace"))
+            text = body.skip(body.unsigned()).decode(errors="replace")
+            cells[name] = _verbatim(type_id, text) if name == verbatim else _value(type_id, text)
         elif kind == b"n":
             cells[name] = None
     return cells
 
 
-def _number(text: str) -> float | str:
-    value = float(text)
-    return value if isfinite(value) else text
-
-
-def _time(text: str) -> str:
-    """Return a timestamp as ISO 8601, in UTC unless it has a zone of its own."""
-    zone = "" if re.search(r"[+-]\d\d(:\d\d)?$", text) else "Z"
-    whole = f"{text}:00" if re.search(r"[+-]\d\d$", text) else text
-    return whole.replace(" ", "T", 1) + zone
+def _verbatim(type_id: int, text: str) -> str | bytes:
+    """Return the text of a value, or the bytes of one that has bytes."""
+    return bytes.fromhex(text.removeprefix("\\x")) if type_id == _BYTEA else text
 
 
 def _value(type_id: int, text: str) -> Any:
     """Return a value from its text; of a type that JSON has nothing like, the text itself."""
     try:
         if type_id in _ARRAYS:
-            items = _ELEMENT.findall(text)
-            return [
-                _value(_ARRAYS[type_id], re.sub(r"\\(.)", r"\1", quoted) or plain)
-                for quoted, plain in items
-            ]
+            return _array(_ARRAYS[type_id], text)
         return _TYPES.get(type_id, str)(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
+
+
+def _array(type_id: int, text: str) -> Any:
+    """Return an array as a list, of lists if it has several dimensions.
+
+    >>> _array(23, "[0:1][1:2]={{1,NULL},{3,4}}")
+    [[1, None], [3, 4]]
+    """
+    lists = list[list[Any]]([[]])
+    for quoted, mark, plain in _ARRAY_PART.findall(text, text.index("{")):
+        if mark == "{":
+            lists.append([])
+        elif mark == "}":
+            done = lists.pop()
+            lists[-1].append(done)
+        elif plain:
+            lists[-1].append(None if plain == "NULL" else _value(type_id, plain))
+        elif not mark:
+            lists[-1].append(_value(type_id, re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)))
+    return lists[0][0]
+
+
+def _number(text: str) -> float | str:
+    """Return a number; JSON has none that is infinite."""
+    value = float(text)
+    return value if isfinite(value) else text
+
+
+def _decimal(text: str) -> float | str:
+    """Return a number, exactly if it is whole, as ids are."""
+    return _number(text) if not text.removeprefix("-").isdecimal() else int(text)
+
+
+def _time(text: str) -> str:
+    """Return a timestamp as ISO 8601, in UTC; others, such as `infinity`, as they are.
+
+    >>> _time("2026-01-02 03:04:05.6"), _time("2026-01-02 03:04:05+00"), _time("infinity")
+    ('2026-01-02T03:04:05.6Z', '2026-01-02T03:04:05+00:00', 'infinity')
+    """
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        return text
+    day, time, zone = found.groups()
+    return f"{day}T{time}{'+00:00' if zone else 'Z'}"
 
 
 _TYPES: Final[dict[int, Callable[[str], Any]]] = {
     16: lambda text: text == "t",  # boolean
     **dict.fromkeys((20, 21, 23, 26), int),
-    **dict.fromkeys((700, 701, 1700), _number),  # real, double precision, numeric
+    **dict.fromkeys((700, 701), _number),  # real, double precision
+    1700: _decimal,  # numeric
     **dict.fromkeys((114, 3802), json.loads),
     **dict.fromkeys((1114, 1184), _time),
 }
 """How values of a type are read, by the numbers of the types."""
-_ARRAYS: Final = {1000: 16, 1005: 21, 1007: 23, 1016: 20, 1021: 700, 1022: 701, 1231: 1700}
-_ARRAYS.update({1009: 25, 1015: 1043})
-"""The types of the elements of arrays of one dimension."""
+_ARRAYS: Final = (
+    {1000: 16, 1005: 21, 1007: 23, 1016: 20, 1021: 700, 1022: 701, 1028: 26, 1231: 1700}
+    | {1002: 18, 1003: 19, 1009: 25, 1014: 1042, 1015: 1043, 2951: 2950}  # texts, uuid
+    | {199: 114, 3807: 3802, 1115: 1114, 1182: 1082, 1183: 1083, 1185: 1184}  # json, times
+)
+"""The types of the elements of arrays."""
