@@ -120,7 +120,7 @@ def test_a_server_that_is_down_is_tried_again() -> None:
         settings = local(stopped)
     outcome = send_mail(settings, TO, mail(settings))
     assert outcome.status is Status.FAILED
-    assert "ConnectionRefusedError" in outcome.reason
+    assert f"127.0.0.1:{settings.port}: ConnectionRefusedError" in outcome.reason
 
 
 def test_passwords_travel_encrypted_to_a_server_that_is_known(

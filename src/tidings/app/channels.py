@@ -4,9 +4,12 @@ import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tidings.app.config import Config, load_config
 from tidings.app.serve.config import SUFFIX, load_serve_config
+from tidings.channels.address_book import shown_person
+from tidings.channels.person_senders import send_sample
 from tidings.channels.sender import Message, Outcome
 from tidings.channels.transport import DeclaredChannel
 from tidings.errors import TidingsError, shown
@@ -38,13 +41,35 @@ class ChannelPlace:
         run = load_config(name)
         return cls(run.outbox.url, run.channels, run)
 
-    def transport(self, name: str) -> DeclaredChannel:
-        """Return a channel of the config by its id."""
-        for channel in self.declared:
-            if channel.id == name:
-                return channel
-        listed = ", ".join(channel.id for channel in self.declared) or "none"
-        raise TidingsError(f"unknown channel {shown(name)}; the config declares: {listed}")
+    def send_test(self, name: str, subscriber: str | None) -> "ChannelTest":
+        """Send one message through a channel of the config, or to one of its people."""
+        for declared in self.declared:
+            if declared.id == name:
+                return ChannelTest(declared.kind, declared.transport.label, send_test(declared))
+        people = self.run.people if self.run is not None else None
+        entries = () if people is None else people.entries
+        found = [each for each in entries if each.id == name]
+        own = [each for each in found if subscriber in (None, each.subscriber)]
+        if found and not own:
+            raise TidingsError(f"{shown(subscriber)} has no channel {shown(name)}")
+        if len(own) > 1:
+            raise TidingsError(f"there are {len(own)} channels {shown(name)}; name a subscriber")
+        if not own or people is None:
+            known = dict.fromkeys(declared.id for declared in self.declared)
+            known |= dict.fromkeys(entry.id for entry in entries)
+            listed = ", ".join(known) or "none"
+            raise TidingsError(f"unknown channel {shown(name)}; the config declares: {listed}")
+        person, delivery = own[0].person, _test_delivery(own[0].subscriber)
+        outcome = send_sample(people.settings, person, delivery, delivery.delivered_us)
+        return ChannelTest(person.kind, shown_person(person), outcome)
+
+
+class ChannelTest(NamedTuple):
+    """What came of a test: the kind of the channel, where it leads, and the outcome."""
+
+    kind: str
+    target: str
+    outcome: Outcome
 
 
 def find_channel(store: Store, name: str, subscriber: str | None) -> Channel:
@@ -59,14 +84,16 @@ def find_channel(store: Store, name: str, subscriber: str | None) -> Channel:
 
 def send_test(declared: DeclaredChannel) -> Outcome:
     """Send one message through a channel that says it is a test; nothing is written down."""
-    now_us = int(time.time() * SECOND_US)
-    subscriber = declared.subscriber or TEST_EVENT
-    window = {"name": "continuous"}
-    content = '{"title":"A test of this channel"}'
-    delivery = Delivery(subscriber, TEST_EVENT, 0.0, 1, window, (), now_us, now_us, content)
+    delivery = _test_delivery(declared.subscriber or TEST_EVENT)
     form = (declared.kind, declared.id, declared.subscriber)
-    channel = Channel("", *form, {}, now_us, 0, 0, 0, None, 0, None, None)
+    channel = Channel("", *form, {}, delivery.delivered_us, 0, 0, 0, None, 0, None, None)
     return asyncio.run(_send_one(declared, channel, Message(delivery)))
+
+
+def _test_delivery(subscriber: str) -> Delivery:
+    now_us, window = int(time.time() * SECOND_US), {"name": "continuous"}
+    content = '{"title":"A test of this channel"}'
+    return Delivery(subscriber, TEST_EVENT, 0.0, 1, window, (), now_us, now_us, content)
 
 
 async def _send_one(declared: DeclaredChannel, channel: Channel, message: Message) -> Outcome:

@@ -104,8 +104,12 @@ def entry_state(store: Store, channel: Channel) -> dict[str, Any]:
 
 
 def shown_address(channel: Channel) -> str:
-    """Return the address of a channel; that of a chat is a secret, so only its host."""
-    person = PersonChannel.of(channel.settings)
+    """Return the address of a channel, as far as others may see it."""
+    return shown_person(PersonChannel.of(channel.settings))
+
+
+def shown_person(person: PersonChannel) -> str:
+    """Return an address; that of a chat is a secret, so only its host."""
     return person.address if person.kind == MAIL else shorten_url(person.address)
 
 

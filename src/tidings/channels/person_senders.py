@@ -197,6 +197,20 @@ def send_code(
     return asyncio.run(_post_once(settings.rules, person.address, body, now_us))
 
 
+def send_sample(
+    settings: PersonSettings, person: PersonChannel, delivery: Delivery, now_us: int
+) -> Outcome:
+    """Send one delivery to an address at once, whatever its times and ranks are."""
+    digest = Digest.of([settings.template.card(delivery)])
+    if person.kind == MAIL:
+        if settings.smtp is None:
+            raise TidingsError(NO_MAIL)
+        mail = digest_mail(settings.smtp, person.address, digest, f"sample.{now_us}", now_us)
+        return send_mail(settings.smtp, person.address, mail)
+    body = chat_body(person.kind, digest)
+    return asyncio.run(_post_once(settings.rules, person.address, body, now_us))
+
+
 async def _post_once(rules: TargetRules, url: str, body: bytes, now_us: int) -> Outcome:
     async with open_http() as http:
         return read_answer(await post(http, url, rules, body, JSON_HEADERS), now_us)

@@ -140,7 +140,8 @@ class SmtpConnections:
         except smtplib.SMTPNotSupportedError:
             return Outcome(Status.REFUSED, _NO_UTF8)
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            return Outcome(Status.FAILED, plain_line(described(error), _REASON_CHARACTERS))
+            reason = f"{self._settings.host}:{self._settings.port}: {described(error)}"
+            return Outcome(Status.FAILED, plain_line(reason, _REASON_CHARACTERS))
         return SENT
 
     def _deliver(self, to: str, mail: EmailMessage) -> None:

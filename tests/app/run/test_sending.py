@@ -89,13 +89,20 @@ address = "ada@example.org"
 every = "delivery"
 """,
     )
+    failed = tidings("channel", "test", config, "mail")
+    assert f"channel mail (mail): 127.0.0.1:{port}: ConnectionRefusedError" in failed.output
     [report] = run(config)["channels"]
     assert report["sent"] == 0
     with mail_server(port=port) as box:
+        tested = tidings("channel", "test", config, "mail", "--subscriber", "ada")
+        assert tested.output == "channel mail (mail: ada@example.org) has taken a test\n"
+        assert "A test of this channel" in box.raw[0].decode()
         assert tidings("channel", "resume", config, "mail").exit_code == 0
         sent = tidings("channel", "send", config)
         assert f"{report['waiting']} sent" in sent.stdout
-    assert box.mails
+        assert len(box.mails) == 2
+    of_nobody = tidings("channel", "test", config, "mail", "--subscriber", "bob")
+    assert "'bob' has no channel 'mail'" in of_nobody.output
 
 
 def test_commands_show_pause_and_send(
@@ -108,6 +115,9 @@ def test_commands_show_pause_and_send(
     assert "127.0.0.1" in report["reason"]
     listed = json.loads(tidings("channel", "list", config, "--json").stdout)
     assert (listed["state"], listed["waiting"]) == ("failing", 20)
+    failing = tidings("channel", "failures", config, "q").output
+    assert "0 messages\nthe channel fails (nats://127.0.0.1:1" in failing
+    assert failing.endswith("it is tried again, then 20 messages behind it, in order\n")
     assert tidings("channel", "pause", config, "q").exit_code == 0
     test_jetstream.add_stream(nats, "commands")
     (tmp_path / "run.toml").write_text(CONFIG + nats_table(nats, "commands"))

@@ -58,16 +58,20 @@ def list_failures(
     """
     from tidings.app.channels import ChannelPlace, find_channel
     from tidings.app.cli.store_commands import existing_store
-    from tidings.app.output import open_console, print_failures
+    from tidings.app.output import open_console, plural, print_failures
 
     with existing_store(ChannelPlace.at(place).store) as store:
         channel = find_channel(store, id, subscriber)
         failures = store.channels.failures(channel.key, limit)
+        waiting = store.channels.backlog(channel.key).waiting
     if as_json:
         for failure in failures:
             print_json(failure.to_dict())
-    else:
-        print_failures(open_console(), failures)
+        return
+    print_failures(open_console(), failures)
+    if channel.state == "failing":
+        waits = f"{plural(waiting, 'message')} behind it, in order"
+        typer.echo(f"the channel fails ({channel.reason}); it is tried again, then {waits}")
 
 
 @channel_app.command()
@@ -193,20 +197,21 @@ def send(
         Dispatcher(store, openers(place.declared)).run(stop, None if follow else DRAIN_S)
 
 
-@channel_app.command()
-def test(
-    config: Annotated[str, typer.Argument(metavar="FILE.toml", help="The config.")], id: Id
+@channel_app.command("test")
+def try_channel(
+    config: Annotated[str, typer.Argument(metavar="FILE.toml", help="The config.")],
+    id: Id,
+    subscriber: Owner = None,
 ) -> None:
-    """Send one message through a channel, which says that it is a test.
+    """Send one message through a channel, which says that it is a test; also mail.
 
     For example:
 
         tidings channel test pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, send_test
+    from tidings.app.channels import ChannelPlace
 
-    declared = ChannelPlace.at(config).transport(id)
-    outcome = send_test(declared)
+    kind, target, outcome = ChannelPlace.at(config).send_test(id, subscriber)
     if outcome.reason:
-        raise TidingsError(f"channel {id} ({declared.kind}): {outcome.reason}")
-    typer.echo(f"channel {id} ({declared.kind}: {declared.transport.label}) has taken a test")
+        raise TidingsError(f"channel {id} ({kind}): {outcome.reason}")
+    typer.echo(f"channel {id} ({kind}: {target}) has taken a test")
