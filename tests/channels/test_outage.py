@@ -3,7 +3,6 @@
 The hour passes on a clock that dispatcher and senders are given; all their pauses read it.
 """
 
-import json
 import re
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from tests.channels import test_jetstream
 from tests.channels.mailbox import Mailbox, mail_server
 from tests.channels.sending import declared, deliver, sending
+from tests.proxy import proxy_to
 from tests.service.running import eventually
 
 from tidings.channels.address_book import EntryDraft, put_entry
@@ -33,41 +33,50 @@ def events_of(box: Mailbox) -> list[str]:
     return [event for events in found for event in sorted(events, key=lambda name: int(name[1:]))]
 
 
-def failures(store: Store) -> int:
-    return next(each.failures for each in store.channels.find() if each.kind == "mail")
+def failures(store: Store, name: str) -> int:
+    return store.channels.find(name)[0].failures
+
+
+def streamed(nats: str, name: str) -> list[str]:
+    return test_jetstream.events_of(test_jetstream.received(nats, name))
 
 
 def test_an_outage_of_an_hour(nats: str, tmp_path: Path) -> None:
-    test_jetstream.add_stream(nats, "outage")
-    channel = declared("nats", JetStreamTransport((nats,), "outage.x"), "stream")
+    """A mail server and a queue are away; another queue gets everything at once meanwhile."""
+    for name in ("outage", "away"):
+        test_jetstream.add_stream(nats, name)
     person = PersonChannel("mail", "ada@example.org", every="delivery")
     passed_s, events = [0.0], [f"e{number}" for number in range(12)]
 
     def clock() -> float:
         return time.time() + passed_s[0]
 
-    def streamed() -> list[str]:
-        return [json.loads(each.data)["event"] for each in test_jetstream.received(nats, "outage")]
-
     with mail_server() as before:
         port = before.port
     settings = ServiceSettings(mail=SmtpSettings("127.0.0.1", "t@films.example", port, "none"))
-    with open_store(tmp_path / "tidings.db") as store:
+    with proxy_to(nats) as proxy, open_store(tmp_path / "tidings.db") as store:
+        proxy.down()
+        near = JetStreamTransport((nats,), "outage.x")
+        far = JetStreamTransport((f"nats://127.0.0.1:{proxy.port}",), "away.x")
+        channels = [declared("nats", near, "near"), declared("nats", far, "far")]
         put_entry(store, EntryDraft("ada", "home", person, verified=True), 0)
-        declare(store, [channel], 0)
-        senders = {
-            **openers([channel]),
-            **person_openers(store, "default", settings.people, clock),
-        }
+        declare(store, channels, 0)
+        senders = {**openers(channels), **person_openers(store, "default", settings.people, clock)}
         with sending(store, senders, clock):
             for quarter in range(4):
                 new = events[3 * quarter : 3 * quarter + 3]
                 deliver(store, quarter, *new, to=("ada",))
-                eventually(lambda so_far=3 * quarter + 3: len(streamed()) == so_far)
-                eventually(lambda: failures(store) > 0)
+                eventually(lambda so_far=3 * quarter + 3: len(streamed(nats, "outage")) == so_far)
+                eventually(lambda seen=quarter: failures(store, "far") > seen)
+                eventually(lambda: failures(store, "home") > 0)
+                assert streamed(nats, "away") == []
                 passed_s[0] += QUARTER_S
+            proxy.up()
             with mail_server(port=port) as box:
                 passed_s[0] += LONGEST_REST_S
+                eventually(lambda: len(streamed(nats, "away")) == len(events))
                 eventually(lambda: len(events_of(box)) == len(events))
-    assert streamed() == events
+                eventually(lambda: failures(store, "home") == failures(store, "far") == 0)
+    assert streamed(nats, "outage") == events
+    assert streamed(nats, "away") == events
     assert events_of(box) == events
