@@ -102,6 +102,16 @@ def test_one_that_fails_delays_only_itself(file_store: Store) -> None:
         eventually(lambda: away.taken == EVENTS)
 
 
+def test_many_channels_that_others_serve_do_not_hide_those_behind_them(file_store: Store) -> None:
+    fake, own = Fake(), {add(file_store, f"own{number}") for number in range(3)}
+    for number in range(200):
+        add(file_store, f"other{number}")
+    deliver(file_store, 0, *EVENTS)
+    with sending(file_store, {"fake": lambda channel: fake if channel.key in own else None}):
+        eventually(lambda: len(fake.taken) == len(own) * len(EVENTS))
+    assert {get(file_store, key).sent for key in own} == {len(EVENTS)}
+
+
 def test_a_sender_that_breaks_is_a_failure_of_its_channel(file_store: Store) -> None:
     def broken(_: Message) -> Outcome:
         raise ZeroDivisionError("swordfish")

@@ -131,23 +131,25 @@ class Dispatcher:
                     )
 
     async def _start_due(self, stop: Flag) -> None:
-        for channel in await self._due():
+        if len(self._tasks) >= _AT_ONCE:  # a look costs more the more channels there are
+            return
+        for channel in await self._due(_AT_ONCE):
             if channel.key not in self._tasks and len(self._tasks) < _AT_ONCE:
                 task = asyncio.create_task(self._serve(channel.key, stop))
                 self._tasks[channel.key] = task
                 task.add_done_callback(lambda _, key=channel.key: self._tasks.pop(key))  # type: ignore[misc]
 
-    async def _due(self) -> list[Channel]:
-        """Return the channels that have something to send, but those that others serve."""
-        kinds = tuple(self._openers)
-        due = await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us())
+    async def _due(self, most: int) -> list[Channel]:
+        """Return the first channels that have something to send, but those that others serve."""
+        kinds, limit = tuple(self._openers), most + len(self._of_others)
+        due = await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us(), limit)
         return [each for each in due if self._of_others.get(each.key) != each.settings]
 
     async def _is_drained(self, deadline: float) -> bool:
         """Return whether nothing is left to send, or what is left fails for too long."""
         if self._tasks:
             return False
-        if await self._due():
+        if await self._due(1):
             return False
         if time.monotonic() >= deadline:
             return True
