@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Protocol
 
 from tests.kill.stream import LATENESS
 
@@ -81,12 +81,25 @@ def launch(folder: Path, session: Mapping[str, Any]) -> "Run":
     return Run(messages, process)
 
 
+class Process(Protocol):
+    """What a run needs of its process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def terminate(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Run:
     """A process that runs pipelines or waits for their plans, and the folder with its messages."""
 
     folder: Path
-    process: subprocess.Popen[bytes]
+    process: Process
 
     def begin(self, plans: list[dict[str, Any]]) -> None:
         """Let the process run pipelines."""

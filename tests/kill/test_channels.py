@@ -2,27 +2,34 @@
 
 import json
 import random
+import re
 import sqlite3
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event as Flag
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.channels import test_aws_queues, test_jetstream, test_kafka
+from tests.channels.mailbox import Mailbox, mail_server
 from tests.channels.sending import declared, deliver
+from tests.kill import test_mail
 from tests.kill.process import KILLS
-from tests.kill.stream import write_stream
+from tests.kill.stream import Expected, write_stream
 from tests.kill.test_service import FORK
 from tests.service.running import eventually
+from tests.sources import test_feeds, test_mqtt
 from tests.sources.brokers import Brokers
 from tests.sources.clouds import ACCOUNT, Cloud
-from tests.sources.kills import check_kills, start
+from tests.sources.feed_servers import Answer, FeedServer
+from tests.sources.kills import check_kills, kill_runs, start
+from tests.sources.mqtt_brokers import needs_mosquitto, running_mosquitto
 from tests.sources.nats_servers import NatsServer
-from tests.sources.pipelines import lines, write_config
+from tests.sources.pipelines import kafka, lines, run_here, write_config
 
+from tidings import Subscriber
 from tidings.channels import Dispatcher
 from tidings.channels.aws_queues import SnsTransport, SqsTransport
 from tidings.channels.jetstream import JetStreamTransport
@@ -38,7 +45,10 @@ LEASE_S = 11
 
 
 class Receivers:
-    """A FIFO queue, a FIFO topic of SNS with another queue, a stream, and a topic of Kafka."""
+    """A FIFO queue, a FIFO topic of SNS with another queue, a stream, and a topic of Kafka.
+
+    Runs also send mail to one of the subscribers.
+    """
 
     def __init__(self, moto: str, nats: str, brokers: Brokers, name: str) -> None:
         self.moto, self.nats, self.brokers, self.name = moto, nats, brokers, name
@@ -66,6 +76,30 @@ class Receivers:
             {"type": "kafka", "id": "topic", "servers": self.brokers.address, "topic": self.name},
         ]
         return "".join(f"[[channels]]\n{_toml(form)}" for form in forms)
+
+    def mail_tables(self, box: Mailbox, reader: str) -> str:
+        """Return the tables of a config by which a subscriber gets mail at once."""
+        server = {"host": "127.0.0.1", "port": box.port, "security": "none", "from": "t@x.example"}
+        person = {"subscriber": reader, "kind": "mail", "address": "ada@example.org"}
+        return (
+            f'[mail]\n{_toml(server)}[template]\ntitle = "{{{{delivery.event}}}}"\n'
+            f"[[people]]\n{_toml({**person, 'every': 'delivery'})}"
+        )
+
+    def check_mail(self, box: Mailbox, deliveries: Sequence[Delivery], reader: str) -> None:
+        """Check that each delivery is in one mail, and that one that came again is the same."""
+        mails = test_mail.arrived(box)
+        assert all(len(versions) == 1 for versions in mails.values())
+        parsed = {mail["Message-ID"]: mail for mail in box.mails}
+        bodies = [mail.get_body(("plain",)) for mail in parsed.values()]
+        titles = [
+            title
+            for body in bodies
+            if body is not None
+            for title in re.findall(r"^\d+\. (\S+)\r?$", body.get_content(), re.MULTILINE)
+        ]
+        own = [delivery.event for delivery in deliveries if delivery.subscriber == reader]
+        assert sorted(titles) == sorted(own)
 
     def check(self, deliveries: Sequence[Delivery]) -> None:
         """Check that all has arrived, once where the other side de-duplicates, and in order."""
@@ -100,7 +134,7 @@ def _toml(form: dict[str, Any]) -> str:
 
 def stored(store: Store) -> list[Delivery]:
     """Return all deliveries of a store in the order of commits."""
-    channel = store.channels.find()[0]
+    channel = store.channels.queues()[0]
     entries = store.outbox.page(_at_the_beginning(channel), 0, 1_000_000).entries
     return [entry.delivery for entry in entries if entry.delivery is not None]
 
@@ -149,17 +183,27 @@ def _is_done(store: Store, name: str) -> bool:
     return store.channels.backlog(store.channels.find(name)[0].key).waiting == 0
 
 
+SLOW = (pytest.mark.slow,)
+SPARK = (pytest.mark.slow, pytest.mark.spark)
+PAIRS = [
+    pytest.param("nats", "local"),
+    pytest.param("postgres", "local", marks=(*SLOW, pytest.mark.postgres)),
+    pytest.param("kinesis", "local", marks=SLOW),
+    pytest.param("nats", "spark", marks=SPARK),
+]
+"""A way in of each sort: read again by its numbers, confirmed, and read ahead."""
+MORE_PAIRS = [
+    pytest.param("outbox", "local", marks=SLOW),
+    pytest.param("tidings-kafka", "local", marks=SLOW),
+    pytest.param("mqtt", "local", marks=(*SLOW, needs_mosquitto)),
+    pytest.param("rss", "local", marks=SLOW),
+    pytest.param("kinesis", "spark", marks=SPARK),
+    pytest.param("tidings-kafka", "spark", marks=SPARK),
+]
+
+
 @pytest.mark.kill
-@pytest.mark.parametrize(
-    ("source", "engine"),
-    [
-        ("nats", "local"),
-        pytest.param("outbox", "local", marks=pytest.mark.slow),
-        pytest.param("kinesis", "local", marks=pytest.mark.slow),
-        pytest.param("tidings-kafka", "local", marks=pytest.mark.slow),
-        pytest.param("nats", "spark", marks=(pytest.mark.slow, pytest.mark.spark)),
-    ],
-)
+@pytest.mark.parametrize(("source", "engine"), [*PAIRS, *(MORE_PAIRS if KILLS else [])])
 def test_kills_of_a_run_lose_nothing_on_the_way_from_source_to_channels(
     source: str,
     engine: str,
@@ -170,52 +214,116 @@ def test_kills_of_a_run_lose_nothing_on_the_way_from_source_to_channels(
 ) -> None:
     monkeypatch.setenv("OUT_KEY", ACCOUNT["accessKeyId"])
     monkeypatch.setenv("OUT_SECRET", ACCOUNT["secretAccessKey"])
-    brokers = Brokers()
-    receivers = Receivers(moto, nats, brokers, f"from-{source}-{engine}")
-    expected = write_stream(tmp_path, files=12)
-    options = _fill(source, tmp_path, moto, nats, brokers)
-    # Spark takes seconds for a batch: a few are enough for two kills.
-    options[_LIMITS[source]] = 20 if engine == "spark" and not KILLS else 5
-    config = write_config(tmp_path, source, options)
-    config.write_text(config.read_text() + receivers.tables())
-    check_kills(config, expected, KILLS or 2, engine)
-    with open_store(tmp_path / "news.db") as store:
-        for _ in range(5):  # moto may take longer than a run waits; the next one sends the rest
-            if all(_is_done(store, channel.id) for channel in store.channels.find()):
-                break
-            assert start(config, engine).wait() == 0
-        receivers.check(stored(store))
+    receivers = Receivers(moto, nats, Brokers(), f"from-{source}-{engine}")
+    with ExitStack() as stack:
+        box = stack.enter_context(mail_server())
+        way_in = _ways_in(receivers, engine)[source](tmp_path, stack)
+        tables = receivers.tables() + receivers.mail_tables(box, way_in.reader)
+        way_in.config.write_text(way_in.config.read_text() + tables)
+        kills = KILLS or 2
+        if source == "rss":  # the feed shows its entries only until they were seen once
+            assert kill_runs(way_in.config, 1, engine) == 1
+            way_in.server.set("/feed", Answer(test_feeds.rss()))
+            kills = min(kills, 20)  # of 60 entries, one for each minute of an hour
+        check_kills(way_in.config, way_in.expected, kills, engine)
+        with open_store(tmp_path / "news.db") as store:
+            for _ in range(5):  # moto may take longer than a run waits; the next one sends the rest
+                if all(_is_done(store, channel.id) for channel in store.channels.find()):
+                    break
+                assert start(way_in.config, engine).wait() == 0
+            receivers.check(stored(store))
+            receivers.check_mail(box, stored(store), way_in.reader)
     output = (tmp_path / "output").read_text()
     assert ACCOUNT["secretAccessKey"] not in output
 
 
-_LIMITS = {
-    "outbox": "maxRecordsPerTrigger",
-    "nats": "maxRecordsPerTrigger",
-    "kinesis": "maxRecordsPerTrigger",
-    "tidings-kafka": "maxOffsetsPerTrigger",
-}
+class WayIn(NamedTuple):
+    """A config that reads a stream, what an engine delivers of it, and who gets mail."""
+
+    config: Path
+    expected: Expected
+    reader: str = "quota"
+    server: Any = None
 
 
-def _fill(source: str, folder: Path, moto: str, nats: str, brokers: Brokers) -> dict[str, Any]:
-    """Write the lines of a stream to a source; return the options that read it."""
-    values = lines(folder)
-    if source == "nats":
-        stream = f"films-{folder.name}"  # one server serves several tests
-        NatsServer(nats).send(stream, values)
-        return {"servers": nats, "stream": stream}
-    if source == "outbox":
+OpenWay = Callable[[Path, ExitStack], WayIn]
+
+
+def _ways_in(receivers: Receivers, engine: str) -> dict[str, OpenWay]:
+    """Return the functions that fill each source and write a config that reads it."""
+    files = max(12, KILLS * 3 // 5)
+    # Spark takes seconds for a batch: a few are enough for two kills.
+    size = 1 if KILLS else 20 if engine == "spark" else 5
+    limited = {"maxRecordsPerTrigger": size}
+
+    def from_nats(folder: Path, _: ExitStack) -> WayIn:
+        expected = write_stream(folder, files)
+        stream = f"films-{engine}"
+        NatsServer(receivers.nats).send(stream, lines(folder))
+        options = {"servers": receivers.nats, "stream": stream, **limited}
+        return WayIn(write_config(folder, "nats", options), expected)
+
+    def from_kinesis(folder: Path, _: ExitStack) -> WayIn:
+        expected = write_stream(folder, files)
+        cloud, stream = Cloud(receivers.moto), f"films-{engine}"
+        cloud.create(stream)
+        cloud.send(stream, lines(folder), key="one")
+        options = {**cloud.options, "stream": stream, **limited}
+        return WayIn(write_config(folder, "kinesis", options), expected)
+
+    def from_kafka(folder: Path, _: ExitStack) -> WayIn:
+        expected = write_stream(folder, files)
+        receivers.brokers.send("films", lines(folder), partition=0)
+        return WayIn(kafka(folder, receivers.brokers.address, maxOffsetsPerTrigger=size), expected)
+
+    def from_outbox(folder: Path, _: ExitStack) -> WayIn:
+        expected = write_stream(folder, files)
+        rows = [(value,) for value in lines(folder)]
         with closing(sqlite3.connect(folder / "shop.db")) as shop, shop:
             shop.execute("CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT)")
-            shop.executemany(
-                "INSERT INTO outbox (event) VALUES (?)", [(value,) for value in values]
-            )
-        return {"url": "sqlite:///shop.db", "table": "outbox", "key": "id", "value": "event"}
-    if source == "kinesis":
-        cloud = Cloud(moto)
-        cloud.create("films")
-        cloud.send("films", values, key="one")
-        return {**cloud.options, "stream": "films"}
-    brokers.send("films", values, partition=0)
-    given = {"kafka.bootstrap.servers": brokers.address, "subscribe": "films"}
-    return {**given, "startingOffsets": "earliest"}
+            shop.executemany("INSERT INTO outbox (event) VALUES (?)", rows)
+        options = {"url": "sqlite:///shop.db", "table": "outbox", "key": "id", "value": "event"}
+        return WayIn(write_config(folder, "outbox", {**options, **limited}), expected)
+
+    def from_postgres(folder: Path, stack: ExitStack) -> WayIn:
+        from tests.sources import logical_servers  # noqa: PLC0415 - it loads PostgreSQL's client
+
+        expected = write_stream(folder, files)
+        running = stack.enter_context(logical_servers.running_logical())
+        shop = stack.enter_context(logical_servers.open_shop(running))
+        options = {**logical_servers.fill(shop, folder), **limited}
+        return WayIn(write_config(folder, "postgres", options), expected)
+
+    def from_mqtt(folder: Path, stack: ExitStack) -> WayIn:
+        expected = write_stream(folder, files)
+        (folder / "mosquitto").mkdir()
+        broker = stack.enter_context(running_mosquitto(folder / "mosquitto"))
+        config = test_mqtt.config(folder, broker, "films", **limited)
+        run_here(config)  # the session begins
+        broker.send("films", lines(folder))
+        return WayIn(config, expected)
+
+    def from_rss(folder: Path, stack: ExitStack) -> WayIn:
+        """An undisturbed run in another folder tells what to expect."""
+        server = stack.enter_context(FeedServer().running())
+        url = server.set("/feed", Answer(test_feeds.rss(*range(60))))
+        calm = folder / "calm"
+        calm.mkdir()
+        configs = [test_feeds.config(each, url, **limited) for each in (calm, folder)]
+        for config in configs:
+            config.write_text(config.read_text().replace('"120s"', '"0s"'))
+        run_here(configs[0])
+        with open_store(calm / "news.db") as store:
+            deliveries = store.notifications.after("ann", limit=1_000)
+        assert len(deliveries) == 60
+        return WayIn(configs[1], Expected([Subscriber("ann")], deliveries, [], 0), "ann", server)
+
+    return {
+        "nats": from_nats,
+        "kinesis": from_kinesis,
+        "tidings-kafka": from_kafka,
+        "outbox": from_outbox,
+        "postgres": from_postgres,
+        "mqtt": from_mqtt,
+        "rss": from_rss,
+    }

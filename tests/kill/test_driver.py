@@ -102,4 +102,4 @@ def wait_for(run: Run, pipeline: Pipeline, batch: int) -> None:
     """Wait until a pipeline has finished a batch, or all of them."""
     assert run.until(run.started, 0.01), run.output()
     done = run.until(lambda: pipeline.committed() >= batch, 0.01)
-    assert done or run.process.returncode == 0, run.output()
+    assert done or run.process.poll() == 0, run.output()
