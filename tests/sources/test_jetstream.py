@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
 from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
+from tests.proxy import proxy_to
 from tests.sources.kills import check_kills
 from tests.sources.nats_servers import NatsServer, running_nats
 from tests.sources.pipelines import check, lines, run_here, write_config
@@ -139,10 +141,25 @@ def test_a_missing_stream_and_an_unreachable_server_are_named(server: NatsServer
     assert "Sw0rdfish" not in str(error.value) + repr(away._options)
 
 
+def test_a_server_that_restarts_is_waited_for(server: NatsServer, stream: str) -> None:
+    server.send(stream, ["a", "b"])
+    with proxy_to(server.address) as proxy:
+        options = {"servers": f"nats://127.0.0.1:{proxy.port}", "stream": stream}
+        open_one = open_reader({**options, "patienceMs": "10000"}, None)
+        start = open_one.starting("latest")
+        proxy.down()
+        back = Timer(2.5, proxy.up)
+        back.start()
+        end = open_one.advance(start, open_one.latest(), None)
+        back.join()
+        spans = open_one.spans(start, end)
+        assert [len(batch) for span in spans for batch in open_one.read(span)] == [2]
+
+
 def test_a_wrong_password_is_refused_without_being_shown(tmp_path: Path) -> None:
     with running_nats(tmp_path, "--user", "ann", "--pass", "right") as guarded:
         options = {"servers": guarded.address, "stream": "S", "user": "ann"}
-        wrong = open_reader({**options, "password": "Sw0rdfish", "patienceMs": "1000"}, None)
+        wrong = open_reader({**options, "password": "Sw0rdfish", "patienceMs": "600000"}, None)
         with pytest.raises(SourceError, match=r"(?i)authorization") as error:
             wrong.latest()
         assert "Sw0rdfish" not in str(error.value)

@@ -1,12 +1,13 @@
 """Shards of moto's Kinesis: every record once and in order, through splits, merges and kills."""
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
 from tests.sources.clouds import Cloud, running_cloud
@@ -169,6 +170,36 @@ def test_throttling_and_old_iterators_are_overcome(
     assert open_one.advance(start, open_one.latest(), None) == start  # the next look finds them
 
 
+class Away:
+    """A client that cannot reach its service for some calls of each verb."""
+
+    def __init__(self, client: Any, calls: int) -> None:
+        self._client, self._left = client, defaultdict[str, int](lambda: calls)
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(**given: Any) -> Any:
+            if self._left[name]:
+                self._left[name] -= 1
+                raise EndpointConnectionError(endpoint_url="http://a")
+            return getattr(self._client, name)(**given)
+
+        return ask
+
+
+def test_a_service_that_restarts_is_waited_for(
+    cloud: Cloud, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.sources.kinesis._PAUSE_S", 0.0)
+    cloud.create(stream)
+    cloud.send(stream, "ab")
+    open_one = reader(cloud, stream)
+    open_one._client = Away(open_one._client, 3)
+    start = open_one.starting("latest")
+    assert read_all(open_one, start) == ["a", "b"]
+    open_one._client = Away(cloud.kinesis, 3)
+    assert values(open_one, start, open_one.advance(start, open_one.latest(), None)) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -190,7 +221,8 @@ def test_a_wrong_option_is_refused(options: dict[str, str], reason: str) -> None
 def test_a_missing_stream_and_an_unreachable_server_are_named(cloud: Cloud) -> None:
     with pytest.raises(SourceError, match="stream nowhere: ResourceNotFoundException: "):
         reader(cloud, "nowhere").starting("latest")
-    away = open_reader({**cloud.options, "stream": "a", "endpoint": "http://127.0.0.1:1"}, None)
+    nowhere = {"stream": "a", "endpoint": "http://127.0.0.1:1", "patienceMs": "100"}
+    away = open_reader({**cloud.options, **nowhere}, None)
     with pytest.raises(SourceError, match="Could not connect to the endpoint") as error:
         away.starting("latest")
     assert KEY not in str(error.value) + repr(away._options)

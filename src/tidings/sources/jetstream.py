@@ -5,13 +5,14 @@ caller keeps is the only one. This is the only import of nats.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import nats
 import pyarrow as pa
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
@@ -46,6 +47,7 @@ _KNOWN: Final = (
 _PAGE: Final = 1_000
 _PATIENCE_MS: Final = 30_000
 _ATTEMPT_S: Final = 3
+_PAUSE_S: Final = 0.5
 _DIGITS: Final = 20
 """The digits of the largest number that a stream can have."""
 # Credentials need another library, which the client loads only then.
@@ -194,20 +196,27 @@ class JetStreamReader:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
         options, failures = self._options, list[str]()
+        client: Any = Client()
+        deadline = time.monotonic() + options.patience_s
 
         async def note(error: Exception) -> None:
             failures.append(str(error) or type(error).__name__)
+            is_final = "authorization" in failures[-1].lower() or time.monotonic() > deadline
+            if is_final and not client.is_connected:
+                raise error  # which ends the attempts to connect
 
         try:
-            client = await nats.connect(
+            await client.connect(
                 list(options.servers),
                 connect_timeout=_ATTEMPT_S,
-                max_reconnect_attempts=max(1, int(options.patience_s // _ATTEMPT_S)),
-                reconnect_time_wait=0.5,
+                # A server that restarts refuses connections at once; others take their time.
+                max_reconnect_attempts=1 + int(options.patience_s / _PAUSE_S),
+                reconnect_time_wait=_PAUSE_S,
                 error_cb=note,
                 **options.account,
             )
         except _ERRORS as error:
+            await client.close()
             reasons = "; ".join(dict.fromkeys([*failures, str(error) or type(error).__name__]))
             raise ConnectionError(f"no connection ({reasons})") from None
         try:

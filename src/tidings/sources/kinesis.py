@@ -15,7 +15,8 @@ from typing import Any, Final
 import boto3
 import pyarrow as pa
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
 
 from tidings.errors import SourceError, TidingsError, shown
 from tidings.formats.event_source import KINESIS
@@ -40,6 +41,9 @@ _KNOWN: Final = (
 _PAGE: Final = 10_000
 _LIMIT: Final = 10_000
 _PATIENCE_MS: Final = 60_000
+_PAUSE_S: Final = 1.0
+_AWAY: Final = (HTTPClientError, NoConnection)
+"""Failures of connections, as while a service restarts."""
 _LOOK_EVERY_S: Final = 0.25
 """A shard answers five requests per second, of all its readers."""
 _RETRIES: Final[Any] = {"mode": "standard", "max_attempts": 4}
@@ -261,9 +265,8 @@ class KinesisStream:
         until = time.monotonic() + self._options.patience_s
         while iterator:
             try:
-                page = self._client.get_records(
-                    ShardIterator=iterator, Limit=min(_PAGE, size or _PAGE)
-                )
+                limit = min(_PAGE, size or _PAGE)
+                page = self._reach("get_records", ShardIterator=iterator, Limit=limit)
             except ClientError as error:
                 code = error.response["Error"]["Code"]
                 if code == _EXPIRED:
@@ -311,11 +314,25 @@ class KinesisStream:
         if "NextToken" not in given:
             given = {"StreamName": self._options.stream, **given}
         try:
-            return getattr(self._client, verb)(**given)
+            return self._reach(verb, **given)
         except (BotoCoreError, ClientError) as error:
             failure = self._failure(error)
         # Raised outside the handler so that it has no context, which may show options.
         raise failure
+
+    def _reach(self, verb: str, **given: Any) -> Any:
+        """Ask a service; if it cannot be reached, again and again for some time."""
+        patience_s = self._options.patience_s
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                return getattr(self._client, verb)(**given)
+            except _AWAY as error:
+                failure = self._failure(error)
+            if time.monotonic() > until:
+                raise failure
+            _LOG.warning("%s; it is asked again for up to %g s", failure, patience_s)
+            time.sleep(_PAUSE_S)
 
     def _failure(self, error: Exception) -> SourceError:
         if isinstance(error, ClientError):
