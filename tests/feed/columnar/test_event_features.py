@@ -18,7 +18,7 @@ names = st.lists(st.text("abz", min_size=1, max_size=3), unique=True, max_size=3
 
 def added(features: FeatureTable, table: EventTable, events: list[Event]) -> np.ndarray:
     slots = np.array([table.slot(event, lambda _: None) for event in events], np.int32)
-    features.add(table, slots)
+    features.add(table, slots.tolist())
     return slots
 
 
@@ -59,7 +59,7 @@ def test_distances_and_bands_are_those_of_the_events() -> None:
     assert measured.hashes is not None
     matrix = measured.hashes.matrix(measured._rows[slots])
     assert (matrix == distances(events, DivRank().distance)).all()
-    hashed.add(table, slots)
+    hashed.add(table, slots.tolist())
     assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
     assert hashed.hashes is None
 

@@ -210,7 +210,7 @@ class DiverseCohort:
     def prepare(self, rows: Int32s, slots: Int32s) -> None:
         """Compute the features of events that are offered next to some rows."""
         self._add_missing_features(rows)
-        self.features.add(self.events, slots)
+        self.features.add(self.events, np.unique(slots).tolist())
 
     def offer(self, offers: Offers) -> CohortOutput:
         """Offer matches whose events are prepared."""
@@ -355,7 +355,8 @@ class DiverseCohort:
         missing = np.unique(rows[self._without_features[rows]])
         self._without_features[missing] = False
         head = self.head[missing]
-        self.features.add(self.events, self.slot[concatenated_ranges(head[:, SLAB], head[:, HELD])])
+        slots = self.slot[concatenated_ranges(head[:, SLAB], head[:, HELD])]
+        self.features.add(self.events, np.unique(slots).tolist())
 
     def mark_slots(self, alive: Int32s) -> None:
         """Mark the event slots in use."""

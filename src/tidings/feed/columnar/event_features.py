@@ -2,11 +2,11 @@
 
 import json
 from bisect import bisect_left
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.diversify.event_hashes import EventHashes
 from tidings.diversify.kernels.distances import SortedRows
@@ -45,10 +45,10 @@ class FeatureTable:
         self._events: list[Event | None] = [None] * _FIRST_SIZE
         self._ids: list[tuple[str, int]] = []
 
-    def add(self, events: EventTable, slots: npt.NDArray[Any]) -> None:
-        """Add the features of some slots where they are missing; O(log n + tokens) for each."""
+    def add(self, events: EventTable, slots: Sequence[int]) -> None:
+        """Add the features of different slots where they are missing; O(log n + tokens) each."""
         self._make_room(len(events.us))
-        slot_events = {slot: events.event(slot) for slot in np.unique(slots).tolist()}
+        slot_events = {slot: events.event(slot) for slot in slots}
         new = {slot: e for slot, e in slot_events.items() if self._events[slot] is not e}
         if not new:
             return
@@ -69,9 +69,9 @@ class FeatureTable:
             number_ids(ordered, self.id_order)
         self._rows[[*new]] = rows
 
-    def leave_out(self, slots: npt.NDArray[Any]) -> None:
+    def leave_out(self, slots: Sequence[int]) -> None:
         """Leave out events of which only the id is known: their row is -1."""
-        for slot in slots.tolist():
+        for slot in slots:
             self._remove(slot)
             self._events[slot] = None
         self._rows[slots] = -1

@@ -46,7 +46,7 @@ def diverse_cohort(rows: int = 3, cells: int = 2000, **policy: Any) -> DiverseCo
         events,
     )
     cohort.enrol_many(np.arange(rows), [f"u{number}" for number in range(rows)])
-    cohort.features.add(events, np.arange(64))
+    cohort.features.add(events, range(64))
     cohort._lengthen(cells)
     cohort._scratch = cohort._new_scratch(64)
     return cohort

@@ -74,11 +74,13 @@ class ComparedEvents:
     def _add(self, slots: Int64s) -> None:
         """Compute the features of events; those of which only the id is known are near to none."""
         assert self._features is not None
-        # One event is picked for many in a row, so most repeats go before the sort.
-        slots = np.unique(slots[np.append(True, slots[1:] != slots[:-1])] if len(slots) else slots)
-        known = np.array([self._events.is_described(slot) for slot in slots.tolist()], np.bool_)
-        self._features.add(self._events, slots[known])
-        self._features.leave_out(slots[~known])
+        # One event is picked for many in a row, so that few are left without repeats.
+        starts = np.flatnonzero(slots[1:] != slots[:-1]) + 1
+        different = sorted({*slots[starts].tolist(), *slots[:1].tolist()})
+        known = [slot for slot in different if self._events.is_described(slot)]
+        self._features.add(self._events, known)
+        if len(known) < len(different):
+            self._features.leave_out(sorted({*different} - {*known}))
 
     def measure(self, row: int) -> None:
         """Find the nearest events to the pick in cell 0 by distances that kernels lack."""

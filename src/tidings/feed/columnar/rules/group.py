@@ -31,7 +31,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     PLACE,
     SLAB,
     STOP,
-    VERDICT_ROW,
+    VERDICT_SUBSCRIBER,
     VERDICTS,
     WANTED,
     Picks,
@@ -62,7 +62,7 @@ class RuleResult(NamedTuple):
     delivered: CohortDeliveries
     verdicts: VerdictColumns
     failed: dict[int, str]
-    moved: bool  # whether the deadline of some row is another one
+    moved: Int32s  # rows whose deadlines have moved
 
 
 class RunBuffers:
@@ -71,7 +71,8 @@ class RunBuffers:
     They belong to one run, so that its result is what was written, without a copy.
     """
 
-    def __init__(self, deliveries: int, verdicts: int) -> None:
+    def __init__(self, deliveries: int, verdicts: int, turns: int) -> None:
+        self.moved = np.empty(turns, np.int32)
         self.progress = np.zeros(layout.PROGRESS_WIDTH, np.int64)
         self._delivered, self._judged = list[_Written](), list[_Written]()
         self._deliveries = _Written.empty(deliveries, DELIVERY_WIDTH)
@@ -80,7 +81,7 @@ class RunBuffers:
     @property
     def output(self) -> RuleOutput:
         """The buffers as the kernel takes them."""
-        return RuleOutput(*self._deliveries, *self._verdicts, self.progress)
+        return RuleOutput(*self._deliveries, *self._verdicts, self.moved, self.progress)
 
     def make_room(self, deliveries: int, verdicts: int) -> None:
         """Begin new buffers where the present ones have no room for so many more."""
@@ -157,8 +158,7 @@ class RuleGroup:
         """The arrays as the kernels take them."""
         rows, events = self.rows, self._tables.events
         return RuleArrays(
-            rows.sent,
-            rows.deadline,
+            rows.heads,
             rows.paused,
             rows.end,
             rows.lists,
@@ -191,7 +191,7 @@ class RuleGroup:
         """Take turns, each of which passes on picks and moves the clock of a row."""
         self._compared.prepare(turns.row, picks)
         verdicts = self._expected_verdicts + self._expected_verdicts // 4 + _FEW
-        buffers = RunBuffers(len(picks.rank) + _FEW, verdicts)
+        buffers = RunBuffers(len(picks.rank) + _FEW, verdicts, len(turns.row))
         progress = buffers.progress
         progress[layout.JUDGED] = -1
         failed = dict[int, tuple[int, str]]()
@@ -199,7 +199,7 @@ class RuleGroup:
             apply_rules(self.arrays, turns, picks, buffers.output)
             turn = int(progress[NEXT])
             if turn == len(turns.row):
-                return self._result(buffers, failed)
+                return self._result(buffers, turns, failed)
             row = int(turns.row[turn])
             try:
                 self._provide(row, buffers, picks)
@@ -209,20 +209,26 @@ class RuleGroup:
                 progress[NEXT], progress[PICK] = turn + 1, turns.first[turn + 1]
                 progress[layout.PREFERRED] = 0
 
-    def _result(self, buffers: RunBuffers, failed: dict[int, tuple[int, str]]) -> RuleResult:
+    def _result(
+        self, buffers: RunBuffers, turns: Turns, failed: dict[int, tuple[int, str]]
+    ) -> RuleResult:
         columns, ranks, verdicts, figures = buffers.written()
         self._expected_verdicts = len(figures)
         for row, (order, _) in failed.items():
             self.reset(row)
-            before = (columns[:, ROW] != row) | (columns[:, ORDER] < order)
+            is_other = columns[:, ROW] != self.rows.subscriber[row]
+            before = is_other | (columns[:, ORDER] < order)
             columns, ranks = columns[before], ranks[before]
-        subscriber = self.rows.subscriber[columns[:, ROW]].astype(np.int64)
-        judged = self.rows.subscriber[verdicts[:, VERDICT_ROW]].astype(np.int64)
+        moved = int(buffers.progress[layout.MOVED])
         return RuleResult(
-            CohortDeliveries(subscriber, columns, ranks, ranks, self.policy.window.name),
-            VerdictColumns(judged, verdicts, figures, self.policy.rules),
+            CohortDeliveries(
+                columns[:, ROW].copy(), columns, ranks, ranks, self.policy.window.name
+            ),
+            VerdictColumns(
+                verdicts[:, VERDICT_SUBSCRIBER].copy(), verdicts, figures, self.policy.rules
+            ),
             {int(self.rows.subscriber[row]): reason for row, (_, reason) in failed.items()},
-            bool(buffers.progress[layout.MOVED] or failed),
+            buffers.moved[:moved] if moved <= len(buffers.moved) else turns.row,
         )
 
     def _provide(self, row: int, buffers: RunBuffers, picks: Picks) -> None:

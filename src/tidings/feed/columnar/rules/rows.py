@@ -71,7 +71,7 @@ class RuleRows:
     def __init__(self, rules: RuleSet, tables: IdTables) -> None:
         self.rules, self._tables, self.places = rules, tables, len(rules.codes.kind)
         self.ringed = rules.chain.ringed
-        self.sent, self.deadline = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.heads = np.zeros((0, layout.HEAD_WIDTH), np.int64)
         self.paused, self.subscriber = np.zeros(0, np.int8), np.zeros(0, np.int32)
         self.end, self.lists = np.zeros(0, np.int64), np.zeros((0, layout.LIST_WIDTH), np.int32)
         self.rings = np.zeros((0, layout.RING_WIDTH), np.int32)
@@ -96,12 +96,22 @@ class RuleRows:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        return len(self.sent) - len(self._free)
+        return len(self.heads) - len(self._free)
+
+    @property
+    def sent(self) -> Int64s:
+        """How many deliveries each row has had: a view."""
+        return self.heads[:, layout.SENT]
+
+    @property
+    def deadline(self) -> Int64s:
+        """When something is due for each row: a view."""
+        return self.heads[:, layout.DEADLINE]
 
     @property
     def nbytes(self) -> int:
         """The bytes of the arrays."""
-        rows = (self.sent, self.deadline, self.paused, self.subscriber, self.is_restored)
+        rows = (self.heads, self.paused, self.subscriber, self.is_restored)
         pools = (getattr(self, name) for pool in self._pools for name in pool.arrays)
         return sum(
             each.nbytes for each in (*rows, self.end, self.lists, self.rings, *pools, self.packed)
@@ -127,20 +137,20 @@ class RuleRows:
     def enrol_many(self, numbers: Int64s) -> Int32s:
         """Return the rows of new rules for the numbers of subscribers."""
         if len(self._free) < len(numbers):
-            self._add_rows(max(len(numbers), _FIRST_SIZE, len(self.sent) // 8))
+            self._add_rows(max(len(numbers), _FIRST_SIZE, len(self.heads) // 8))
         rows = take_last(self._free, len(numbers))
         self.subscriber[rows] = numbers
         return rows
 
     def _add_rows(self, more: int) -> None:
-        """Add free rows; `sent`, by whose length rows are counted, grows last."""
-        old = len(self.sent)
+        """Add free rows; `heads`, by whose length rows are counted, grow last."""
+        old = len(self.heads)
         size = old + more
         free = range(size - 1, old - 1, -1)
         self.end = lengthened(self.end, size * self.places)
         self.lists = lengthened(self.lists, size * self.places)
         self.rings = lengthened(self.rings, size * self.ringed)
-        for name in ("subscriber", "paused", "is_restored", "deadline", "sent"):
+        for name in ("subscriber", "paused", "is_restored", "heads"):
             setattr(self, name, lengthened(getattr(self, name), size))
         self.deadline[old:] = FAR
         self.end[old * self.places :] = -FAR

@@ -20,7 +20,7 @@ from tidings.feed.columnar.kernels.layout import FAR, ORDER
 from tidings.feed.columnar.period_ends import Deadlines
 from tidings.feed.columnar.rules.group import RuleGroup
 from tidings.feed.columnar.rules.kernels.layout import Picks, Turns
-from tidings.feed.columnar.rules.kernels.turns import choice_turns
+from tidings.feed.columnar.rules.kernels.turns import RuleNumbers, choice_turns
 from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.columnar.rules.transfer import ChainCopy, load_chain, store_chain
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
@@ -197,17 +197,13 @@ class RuleTable:
         self._make_room(len(self._tables.subscribers.names))
         if chosen.objects:  # user-defined windows, whose rules are objects too
             return RuledDeliveries([chosen], {})
-        groups, passed = self.group[chosen.subscriber], RuledDeliveries([], {})
+        passed = RuledDeliveries([], {})
         first = self.deadlines.first
         if first is None or first > offers.last_us:
             # Nothing that is held is due, so that only what windows chose needs a look.
-            for number, indexes in grouped(groups):
-                picks = _selected(chosen, indexes)
-                if number < 0:
-                    passed.parts.append(picks)
-                else:
-                    self._apply(number, picks, self._choice_turns(picks, offers), passed)
+            self._after_choices(chosen, offers, passed)
             return passed
+        groups = self.group[chosen.subscriber]
         free = groups < 0
         if free.any():
             passed.parts.append(_selected(chosen, free))
@@ -218,14 +214,24 @@ class RuleTable:
                 self._run(number, picks, OfferTurns(*(each[indexes] for each in calls)), passed)
         return passed
 
-    def _choice_turns(self, chosen: CohortDeliveries, offers: CohortOffers) -> Turns:
-        """Return the turns of the offers from which something was chosen."""
-        picked = chosen.columns[:, ORDER]
-        rows = np.empty(len(picked), np.int32)
-        us, order, first = (np.empty(len(picked) + 1, np.int64) for _ in range(3))
-        turns = Turns(rows, us, order, first)
-        count = choice_turns(picked, chosen.subscriber, self.row, offers.slots, offers.us, turns)
-        return Turns(rows[:count], us[:count], order[:count], first[: count + 1])
+    def _after_choices(
+        self, chosen: CohortDeliveries, offers: CohortOffers, passed: RuledDeliveries
+    ) -> None:
+        """Take the turns of the offers from which something was chosen."""
+        picks, size = chosen.columns[:, ORDER], len(chosen.rank)
+        if not size:
+            return
+        group, rows = int(self.group[chosen.subscriber[0]]), np.empty(size, np.int32)
+        turns = Turns(rows, *(np.empty(size + 1, np.int64) for _ in range(4)))
+        rules = RuleNumbers(group, self.group, self.row)
+        count = choice_turns(picks, chosen.subscriber, rules, offers.slots, offers.us, turns)
+        if count < 0:
+            for _, indexes in grouped(self.group[chosen.subscriber]):
+                self._after_choices(_selected(chosen, indexes), offers, passed)
+        elif group < 0:
+            passed.parts.append(chosen)
+        else:
+            self._apply(group, chosen, turns.first_ones(count), passed)
 
     def after_advance(self, chosen: Sequence[CohortDeliveries], now_us: int) -> RuledDeliveries:
         """Apply rules to what windows chose as time went on, and release what is due by now."""
@@ -274,15 +280,13 @@ class RuleTable:
         self, number: int, chosen: CohortDeliveries, turns: Turns, passed: RuledDeliveries
     ) -> None:
         """Run a group; add what it delivers to `passed`, and schedule what it holds."""
-        group, rows = self.groups[number], self.groups[number].rows
-        before = rows.deadline[turns.row]
-        result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
+        result = self.groups[number].run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
         passed.parts.append(result.delivered)
         passed.failed.update(result.failed)
         if len(result.verdicts.figures):
             self._verdicts.append(result.verdicts)
-        if result.moved:
-            self.schedule(number, turns.row[rows.deadline[turns.row] != before])
+        if len(result.moved):
+            self.schedule(number, result.moved)
 
     def _turns(
         self, rows: RuleRows, chosen: CohortDeliveries, offers: OfferTurns, is_due: bool
@@ -300,6 +304,7 @@ class RuleTable:
             at, first = busy, np.cumsum(counts[busy]) - counts[busy]
         return Turns(
             self.row[offers.subscriber[at]],
+            offers.subscriber[at].astype(np.int64),
             offers.us[at],
             offers.order[at],
             np.append(first, len(picked)),

@@ -24,11 +24,13 @@ from tidings.feed.columnar.rules.kernels.layout import (
     CELL_WIDTH,
     CHOICE,
     COPIED,
+    DEADLINE,
     DIFFERENT,
     DISTANCES,
     DONE,
     EVENT,
     FILLS,
+    HEAD_WIDTH,
     HELD,
     JUDGED,
     LIST_WIDTH,
@@ -46,14 +48,17 @@ from tidings.feed.columnar.rules.kernels.layout import (
     QUIET_BEST,
     QUOTA,
     RANKS,
+    REMEMBERED,
     RING,
     RING_CLASS,
     RING_WIDTH,
     ROOM,
+    SENT,
     SIZE,
     SLAB,
     SLAB_CLASS,
     STOP,
+    SUBSCRIBER,
     VERDICTS,
     WANTED,
     Picks,
@@ -144,9 +149,11 @@ def has_room(
 def emit(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: int) -> None:
     """Write a delivery."""
     columns, index = output.columns, output.progress[OUT]
-    arrays.sent[row] += 1
-    columns[index, deliveries.ORDER], columns[index, deliveries.ROW] = order, row
-    columns[index, deliveries.NUMBER] = arrays.sent[row]
+    arrays.heads[row, SENT] += 1
+    columns[index, deliveries.ORDER] = order
+    # The caller wants to know whose it is, and would have to look that up by row.
+    columns[index, deliveries.ROW] = output.progress[SUBSCRIBER]
+    columns[index, deliveries.NUMBER] = arrays.heads[row, SENT]
     columns[index, deliveries.DECIDED] = arrays.held.cell[cell, AT]
     for column in range(COPIED):
         columns[index, deliveries.EVENT + column] = arrays.held.cell[cell, column]
@@ -194,8 +201,10 @@ def set_deadline(arrays: RuleArrays, output: RuleOutput, row: int) -> None:
         if arrays.lists[line, HELD] > 0:
             first = min(first, arrays.end[line])
     # The caller looks for moved deadlines only if there are any, since most turns move none.
-    if arrays.deadline[row] != first:
-        arrays.deadline[row] = first
+    if arrays.heads[row, DEADLINE] != first:
+        arrays.heads[row, DEADLINE] = first
+        if output.progress[MOVED] < len(output.moved):
+            output.moved[output.progress[MOVED]] = row
         output.progress[MOVED] += 1
 
 
@@ -208,7 +217,7 @@ def due_place(arrays: RuleArrays, row: int) -> int:
     places, last = len(arrays.codes.kind), 0
     for place in range(places):
         line = row * places + place
-        if arrays.lists[line, HELD] > 0 and arrays.end[line] == arrays.deadline[row]:
+        if arrays.lists[line, HELD] > 0 and arrays.end[line] == arrays.heads[row, DEADLINE]:
             last = place
     return last
 
@@ -242,7 +251,7 @@ def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order:
             pool.rank[cell] = fresh_rank(chain.decay, pool.score[cell], us, end)
         else:
             arrays.rings[row * chain.ringed + place, PASSED] += 1
-        judge(arrays, output, row, place, cell, QUIET_BEST if kind == QUIET else FILLS)
+        judge(arrays, output, place, cell, QUIET_BEST if kind == QUIET else FILLS)
         pass_on(arrays, output, row, place + 1, order, cell)
     empty_list(arrays, line)
     return True
@@ -251,7 +260,7 @@ def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order:
 @inlined
 def release_until(arrays: RuleArrays, output: RuleOutput, row: int, order: int, us: int) -> bool:
     """Release what is due by an instant, in order of time; return False to stop."""
-    while arrays.deadline[row] <= us:
+    while arrays.heads[row, DEADLINE] <= us:
         if not release(arrays, output, row, due_place(arrays, row), order):
             return False
         set_deadline(arrays, output, row)
@@ -294,18 +303,24 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
     rings, ranks, got = arrays.rings, arrays.ranks, arrays.got
     if rings[ring, RING_CLASS] < 0:
         return
+    start, size = int64(rings[ring, RING]), rings[ring, SIZE]
     if kind == DIFFERENT:
+        # Times are read at the front, and one is written at the back; all slots are read.
         oldest = ring_cell(arrays, got.slabs, ring, 0)
+        last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
         prefetch(got.us, oldest)
+        prefetch(got.us, min(oldest + size, last))
         prefetch(got.slot, oldest)
-        prefetch(got.slot, int64(rings[ring, RING]))
+        prefetch(got.slot, start)
+        prefetch(got.slot, last)
         return
-    newest = ring_cell(arrays, ranks.slabs, ring, rings[ring, SIZE] - 1)
-    prefetch(ranks.packed, newest * ranks.bits[0] >> 3)
+    # A full ring overwrites the oldest, any other one writes behind the newest.
+    written = ring_cell(arrays, ranks.slabs, ring, 0 if size == REMEMBERED else size)
+    prefetch(ranks.packed, written * ranks.bits[0] >> 3)
     # All ranks are read if something may be held; a short run is over before the CPU sees it.
     if rings[ring, BEFORE] > 0:
-        start, length = int64(rings[ring, RING]) * ranks.bits[0], rings[ring, SIZE] * ranks.bits[0]
-        for byte in range(start >> 3, (start + length) >> 3, CACHE_LINE):
+        first, length = start * ranks.bits[0], size * ranks.bits[0]
+        for byte in range(first >> 3, (first + length) >> 3, CACHE_LINE):
             prefetch(ranks.packed, byte)
 
 
@@ -313,8 +328,7 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
 def prefetch_lines(arrays: RuleArrays, row: int) -> None:
     """Request the state of a row and of its rules."""
     places, ringed = len(arrays.codes.kind), arrays.chain.ringed
-    prefetch(arrays.deadline, row)
-    prefetch(arrays.sent, row)
+    prefetch(arrays.heads, row * HEAD_WIDTH)
     prefetch(arrays.end, row * places)
     for line in range(row * places, (row + 1) * places):
         prefetch(arrays.lists, line * LIST_WIDTH)
@@ -374,6 +388,7 @@ def apply_rules(arrays: RuleArrays, turns: Turns, picks: Picks, output: RuleOutp
         progress[NEXT] = turn
         prefetch_ahead(arrays, turns, turn)
         row, order = turns.row[turn], turns.order[turn]
+        progress[SUBSCRIBER] = turns.subscriber[turn]
         for pick in range(max(progress[PICK], turns.first[turn]), turns.first[turn + 1]):
             progress[PICK] = pick
             if not take_pick(arrays, output, row, order, picks, pick):

@@ -85,7 +85,7 @@ def offer_different(
     if nearest.place < 0 or nearest.gap >= codes.least[place]:
         return True
     other = ring_cell(arrays, arrays.got.slabs, ring, nearest.place)
-    index = judge(arrays, output, row, place, cell, TOO_NEAR)
+    index = judge(arrays, output, place, cell, TOO_NEAR)
     output.verdicts[index, OTHER] = arrays.got.slot[other]
     output.verdicts[index, DETAIL] = arrays.got.us[other]
     output.figures[index] = nearest.gap

@@ -2,7 +2,8 @@
 
 Each subscriber has a row. The rule at place p of its chain has line `row * places + p`:
 
-    by row    sent, deadline (the first end of its lines), paused
+    by row    heads  SENT DEADLINE (the first end of its lines)              int64
+              paused                                                         int8
     by line   end                                                            int64
               lists  HELD SLAB SLAB_CLASS                                    int32
     by ring   rings  PASSED CHOSEN BEFORE RING RING_CLASS FRONT SIZE         int32
@@ -30,6 +31,9 @@ from tidings.feed.columnar.kernels.layout import DecayCodes, EventColumns, Featu
 DIFFERENT, QUOTA, QUIET, OWED = range(4)
 """Kinds of lines. OWED is what old rules let pass when they were replaced: it is due at once."""
 
+SENT, DEADLINE = range(2)
+"""Columns of `heads`: how many deliveries there were, and when something is due, or FAR."""
+HEAD_WIDTH: Final = 2
 HELD, SLAB, SLAB_CLASS = range(3)
 """Columns of `lists`: the length; the start and the class of the slab, -1 if there is none."""
 LIST_WIDTH: Final = 3
@@ -47,7 +51,7 @@ events that were held."""
 COPIED: Final = 6
 CELL_WIDTH: Final = 8
 
-VERDICT_ROW, VERDICT_PLACE, REASON, VERDICT_EVENT, VERDICT_AT, UNTIL, OTHER = range(7)
+VERDICT_SUBSCRIBER, VERDICT_PLACE, REASON, VERDICT_EVENT, VERDICT_AT, UNTIL, OTHER = range(7)
 DETAIL, LEFT = 7, 8
 """Columns of a verdict. UNTIL and OTHER are NONE if there is none. DETAIL is the time at which the
 other was got (TOO_NEAR), the number of better ones that are held (EXPECTED), the end of the period
@@ -58,11 +62,12 @@ TOO_NEAR, EXPECTED, OUTRANKED, USED_UP, FILLS, QUIET_HOURS, QUIET_OUTRANKED, QUI
 NONE: Final = -(1 << 62)
 
 NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED, MOVED, PREFERRED = range(11)
+SUBSCRIBER: Final = 11
 """Progress: the next turn and pick, how much is written, why the kernel stopped; for the caller the
 place and number of events to make room for, the instant whose period is unknown, the pick whose
-distances the caller has measured, how many deadlines have moved, and one more than the diversifier
-has chosen of the list that is released, or 0."""
-PROGRESS_WIDTH: Final = 11
+distances the caller has measured, how often a deadline has moved, one more than the diversifier has
+chosen of the list that is released, or 0, and the subscriber of the turn."""
+PROGRESS_WIDTH: Final = 12
 DONE, ROOM, CALENDAR, CHOICE, DISTANCES, RANKS = range(6)
 """Reasons to stop: nothing is left, pools or buffers are full, a period is unknown, the diversifier
 must choose, a distance without a kernel must be measured, or packed ranks lack a value."""
@@ -171,8 +176,7 @@ KEPT_ROW, KEPT_TURN = range(2)
 class RuleArrays(NamedTuple):
     """The rules of all subscribers of a group."""
 
-    sent: Int64s
-    deadline: Int64s
+    heads: Int64s
     paused: Int8s
     end: Int64s  # of the period (quota), of quiet hours; `different`: compare what is newer
     lists: Int32s
@@ -194,9 +198,15 @@ class Turns(NamedTuple):
     """Calls of rules, in order: each passes on some picks of a row, and moves its clock to `us`."""
 
     row: Int32s
+    subscriber: Int64s
     us: Int64s
     order: Int64s
     first: Int64s  # the picks of turn i are those from first[i] to first[i + 1]
+
+    def first_ones(self, count: int) -> "Turns":
+        """Return the first turns."""
+        by_turn = self.subscriber[:count], self.us[:count], self.order[:count]
+        return Turns(self.row[:count], *by_turn, self.first[: count + 1])
 
 
 class Picks(NamedTuple):
@@ -214,4 +224,5 @@ class RuleOutput(NamedTuple):
     ranks: Float64s
     verdicts: Int64s
     figures: Float64s  # of verdicts: the distance, or how many better ones are expected
+    moved: Int32s  # rows whose deadlines moved, as many as there is room for
     progress: Int64s

@@ -31,7 +31,7 @@ def drop_behind(
     line = row * len(arrays.codes.kind) + place
     for position in range(kept, arrays.lists[line, HELD]):
         cell = list_cell(arrays, line, position)
-        index = judge(arrays, output, row, place, cell, QUIET_OUTRANKED)
+        index = judge(arrays, output, place, cell, QUIET_OUTRANKED)
         output.verdicts[index, VERDICT_AT] = us
         if kept > 0:
             output.verdicts[index, DETAIL] = arrays.held.cell[list_cell(arrays, line, 0), EVENT]
@@ -56,7 +56,7 @@ def offer_quiet(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
         position = list_position(arrays, line, key, slot)
     insert_cell(arrays, line, position, cell, key)
     arrays.end[line] = arrays.spans.end[nth]
-    index = judge(arrays, output, row, place, cell, QUIET_HOURS)
+    index = judge(arrays, output, place, cell, QUIET_HOURS)
     output.verdicts[index, UNTIL] = arrays.spans.end[nth]
     # By key alone, the order never changes again: what is behind the k best cannot be delivered.
     if chain.best_only and arrays.lists[line, HELD] > 2 * chain.k:

@@ -114,7 +114,7 @@ def drop_worst(
     line = row * len(arrays.codes.kind) + place
     arrays.lists[line, HELD] -= 1
     worst = list_cell(arrays, line, arrays.lists[line, HELD])
-    index = judge(arrays, output, row, place, worst, OUTRANKED)
+    index = judge(arrays, output, place, worst, OUTRANKED)
     output.verdicts[index, VERDICT_AT] = arrays.held.cell[cell, AT]
     output.verdicts[index, OTHER] = arrays.held.cell[cell, EVENT]
     output.verdicts[index, LEFT] = left
@@ -128,7 +128,7 @@ def offer_quota(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
     enter_period(arrays, row, place, arrays.held.cell[cell, AT])
     left = max(0, codes.limit[place] - arrays.rings[ring, PASSED])
     if left == 0:
-        index = judge(arrays, output, row, place, cell, USED_UP)
+        index = judge(arrays, output, place, cell, USED_UP)
         output.verdicts[index, DETAIL] = arrays.end[line]
         return False
     rank, slot = arrays.held.rank[cell], arrays.held.cell[cell, EVENT]
@@ -144,13 +144,13 @@ def offer_quota(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
         return True
     position = list_position(arrays, line, rank, slot)
     if position >= left:  # as many better ones are held as are left: it can never pass
-        index = judge(arrays, output, row, place, cell, OUTRANKED)
+        index = judge(arrays, output, place, cell, OUTRANKED)
         output.verdicts[index, LEFT] = left
         return False
     if lists[line, HELD] == left:
         drop_worst(arrays, output, row, place, cell, left)
     insert_cell(arrays, line, position, cell, rank)
-    index = judge(arrays, output, row, place, cell, EXPECTED)
+    index = judge(arrays, output, place, cell, EXPECTED)
     output.verdicts[index, UNTIL] = arrays.end[line]
     output.verdicts[index, DETAIL], output.verdicts[index, LEFT] = above.held, left
     output.figures[index] = above.expected

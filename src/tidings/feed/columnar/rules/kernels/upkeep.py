@@ -6,11 +6,13 @@ from tidings.feed.columnar.kernels.compaction import copy_set
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.rules.kernels.held_list import empty_list, list_cell
 from tidings.feed.columnar.rules.kernels.layout import (
+    DEADLINE,
     DIFFERENT,
     EVENT,
     HANDLE,
     HELD,
     RING_CLASS,
+    SENT,
     SIZE,
     RuleArrays,
 )
@@ -28,7 +30,7 @@ def release_rules(arrays: RuleArrays, row: int) -> None:
     for ring in range(row * ringed, (row + 1) * ringed):
         arrays.rings[ring, :] = 0
         arrays.rings[ring, RING_CLASS] = -1
-    arrays.sent[row], arrays.deadline[row], arrays.paused[row] = 0, FAR, 0
+    arrays.heads[row, SENT], arrays.heads[row, DEADLINE], arrays.paused[row] = 0, FAR, 0
 
 
 @kernel

@@ -9,11 +9,12 @@ from tidings.feed.columnar.rules.kernels.layout import (
     NONE,
     OTHER,
     REASON,
+    SUBSCRIBER,
     UNTIL,
     VERDICT_AT,
     VERDICT_EVENT,
     VERDICT_PLACE,
-    VERDICT_ROW,
+    VERDICT_SUBSCRIBER,
     VERDICTS,
     RuleArrays,
     RuleOutput,
@@ -21,13 +22,12 @@ from tidings.feed.columnar.rules.kernels.layout import (
 
 
 @inlined
-def judge(
-    arrays: RuleArrays, output: RuleOutput, row: int, place: int, cell: int, reason: int
-) -> int:
+def judge(arrays: RuleArrays, output: RuleOutput, place: int, cell: int, reason: int) -> int:
     """Write the verdict on the event of a cell, at the time of the cell; return its index."""
     # Rows are not cleared between runs, so each column is written; callers fill in what they know.
     verdicts, index = output.verdicts, output.progress[VERDICTS]
-    verdicts[index, VERDICT_ROW], verdicts[index, VERDICT_PLACE] = row, place
+    verdicts[index, VERDICT_SUBSCRIBER] = output.progress[SUBSCRIBER]
+    verdicts[index, VERDICT_PLACE] = place
     verdicts[index, REASON] = reason
     verdicts[index, VERDICT_EVENT] = arrays.held.cell[cell, EVENT]
     verdicts[index, VERDICT_AT] = arrays.held.cell[cell, AT]
