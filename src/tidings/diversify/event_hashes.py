@@ -16,6 +16,8 @@ from tidings.diversify.protocol import Distance
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
 
+_FEW_KEYS: Final = 64
+"""Up to this number of attributes, as one event has, sorting them first takes longer."""
 _MOST_WORDS: Final = 8
 """Up to 512 attributes have masks: 64 bytes an event, and less time than a merge takes."""
 
@@ -76,9 +78,14 @@ class EventHashes:
         """Return the numbers of attributes, or keys that are tokens as they are."""
         if isinstance(self._distance, Jaccard):
             return keys
+        if len(keys) <= _FEW_KEYS:
+            return np.array(self._numbers_of(keys), np.uint64)
         unique, inverse = np.unique(keys, return_inverse=True)
-        numbers = [self._numbers.setdefault(key, len(self._numbers)) for key in unique.tolist()]
-        return np.array(numbers, np.uint64)[inverse]
+        return np.array(self._numbers_of(unique), np.uint64)[inverse]
+
+    def _numbers_of(self, keys: UInt64s) -> list[int]:
+        numbers = self._numbers
+        return [numbers.setdefault(key, len(numbers)) for key in keys.tolist()]
 
     def _write_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of new rows; of all, where the number of words has changed."""
