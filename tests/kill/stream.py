@@ -19,6 +19,7 @@ from tidings import (
     Subscription,
 )
 from tidings.formats.files import write_subscribers, write_subscriptions
+from tidings.model.values import parse_duration_us
 from tidings.store import Store
 from tidings.testing import workload
 
@@ -39,7 +40,7 @@ POISON = [
 ANCIENT = Event("ancient", {"genre": "drama", "year": 2003, "good": True}, 0, sequence=0)
 
 QUOTA = Quota(2, per="60s")
-NIGHT = Quiet("00:01", "00:02")
+NIGHT = Quiet("00:00", "00:02")
 RECENT = Sliding(8)
 RULED = [
     Subscriber("quota", Policy(k=3, window=RECENT, rules=[QUOTA])),
@@ -62,6 +63,8 @@ class Expected:
     deliveries: list[Delivery]
     late: list[str]
     dead: int
+    held: list[int]
+    """By file: how many deliveries rules held back when the engine had read it."""
 
     def check(self, store: Store) -> None:
         """Check that a store holds exactly these: no gap, no duplicate, no loss."""
@@ -110,12 +113,22 @@ def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
         write(folder, number, lines)
         deliveries += engine.publish_many(part)
     assert len(deliveries) > 2 * files
+    times = {event.id: event.published_us for event in events}
     if files >= LONG:  # or the stream ends before what was held is released
-        times = {event.id: event.published_us for event in events}
         held = {each.subscriber for each in deliveries if times[each.event] < each.delivered_us}
         assert held >= {person.id for person in RULED}
     late = [each.id for each in engine.late]
-    return Expected(films.subscribers, deliveries, late, files // 4)
+    held_by_file = [
+        held_at(events[: (number + 1) * PER_FILE], deliveries, times) for number in range(files)
+    ]
+    return Expected(films.subscribers, deliveries, late, files // 4, held_by_file)
+
+
+def held_at(read: list[Event], deliveries: list[Delivery], times: dict[str, int]) -> int:
+    """Return how many deliveries rules held back when these events had been read."""
+    watermark = max(event.published_us for event in read) - parse_duration_us(LATENESS)
+    offered = [each for each in deliveries if times[each.event] <= watermark]
+    return sum(each.delivered_us > watermark for each in offered)
 
 
 def write(folder: Path, number: int, lines: list[str]) -> None:

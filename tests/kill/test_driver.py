@@ -41,10 +41,14 @@ def check(pipeline: Pipeline, expected: Expected) -> None:
 
 
 def test_kills_at_every_named_point(tmp_path: Path, postgres: Any) -> None:
-    """Stop a pipeline at each point, kill the process of them all, and finish them in another."""
+    """Stop a pipeline at each point, kill the process of them all, and finish them in another.
+
+    Half of them stop in their first batch, and the others while their rules hold events.
+    """
     expected = write_stream(tmp_path, files=8)
+    assert expected.held[3] > 0  # with the last file of the second batch
     killed = [
-        (_numbered(tmp_path, number, postgres), point, number % 2)
+        (_numbered(tmp_path, number, postgres), point, 2 * (number % 2))
         for number, point in enumerate(reversed(POINTS))
     ]
     run = launch(tmp_path, {"cores": 2 + STOPPING_TASKS})

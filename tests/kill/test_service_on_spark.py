@@ -19,11 +19,13 @@ from tests.kill.test_service import (
     WISHES,
     events,
     has_received,
+    held_during,
     notified,
     undisturbed,
 )
 from tests.service.running import eventually
 
+from tidings import Event
 from tidings.store import NewPublication, open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
@@ -50,8 +52,12 @@ class SparkPipeline:
 def test_kills_of_the_pipeline_on_spark_change_nothing(tmp_path: Path) -> None:
     kills, chance, address = KILLS or 1, random.Random(9), str(tmp_path / "tidings.db")
     later_s = (int(time.time()) // DAY_S + 2) * DAY_S
-    published = events(BATCH * (2 * kills + 1), later_s)
+    # The night is quiet, so that what it holds is delivered by the last event, after all kills.
+    noon = Event("noon", {"n": 3}, later_s + DAY_S // 2)
+    published = [*events(BATCH * (2 * kills + 1), later_s), noon]
     expected = undisturbed(published)
+    everything = [delivery for own in expected.values() for delivery in own]
+    assert held_during(published, everything, published[2 * BATCH].published_us)
     with open_store(address) as store:
         store.catalogue.load([*PEOPLE, *WISHES])
         for nth in range(kills + 1):
