@@ -67,12 +67,15 @@ class Deadlines:
     def add(self, cohort: int, ends: Int64s) -> None:
         """Add pairs of (row, end)."""
         rows_by_end = self._rows.setdefault(cohort, {})
-        alone = len(ends) == 1  # as with most single events
-        for end in ends[0, 1:].tolist() if alone else np.unique(ends[:, 1]).tolist():
+        rows, waited_for = ends[:, 0], ends[:, 1]
+        # Mostly all wait for the same end, and sorting them would take longer than the rest.
+        is_one = len(ends) > 0 and bool((waited_for == waited_for[0]).all())
+        different = waited_for[:1].tolist() if is_one else np.unique(waited_for).tolist()
+        for end in different:
             if end not in rows_by_end:
                 rows_by_end[end] = []
                 heappush(self._heap, (end, cohort))
-            rows_by_end[end].append(ends[:, 0].copy() if alone else ends[ends[:, 1] == end, 0])
+            rows_by_end[end].append(rows.copy() if is_one else rows[waited_for == end])
 
     def forget(self, cohort: int) -> None:
         """Remove all rows of a cohort, whose number is not reused; O(its ends), amortised."""

@@ -312,10 +312,12 @@ class RuleTable:
 
     def schedule(self, number: int, rows: AnyArray) -> None:
         """Schedule the deadlines of some rows of a group."""
-        state, different = self.groups[number].rows, np.unique(rows)
-        ends = np.stack([different, state.deadline[different]], axis=1)
-        ends = ends[ends[:, 1] != FAR]
-        if len(ends):
+        state = self.groups[number].rows
+        deadlines = state.deadline[rows]
+        is_waiting = deadlines != FAR
+        if is_waiting.any():
+            # A row may be among them twice: those that are due are sorted without repeats.
+            ends = np.stack([rows[is_waiting], deadlines[is_waiting]], axis=1)
             state.note_deadlines(ends[:, 1])
             self.deadlines.add(number, ends)
 
