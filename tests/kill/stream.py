@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -63,7 +63,7 @@ class Expected:
     deliveries: list[Delivery]
     late: list[str]
     dead: int
-    held: list[int]
+    held: list[int] = field(default_factory=list)
     """By file: how many deliveries rules held back when the engine had read it."""
 
     def check(self, store: Store) -> None:
