@@ -44,6 +44,7 @@ def test_success() -> None:
         ("-5", 30),
         ("Tue, 14 Nov 2023 22:14:20 GMT", 60),
         ("Tue, 14 Nov 2000 22:14:20 GMT", 1),
+        ("Tue, 14 Nov 99999999999999999999 22:14:20 GMT", 30),
     ],
 )
 def test_a_busy_chat_says_when(retry_after: str | None, seconds: int) -> None:

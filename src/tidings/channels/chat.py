@@ -55,6 +55,6 @@ def _pause_us(retry_after: str | None, now_us: int) -> int:
     if text.isdecimal() and len(text) < 10:
         pause_us = int(text) * SECOND_US
     elif text:
-        with suppress(ValueError, TypeError):
+        with suppress(OverflowError, TypeError, ValueError):
             pause_us = time_us(parsedate_to_datetime(text)) - now_us
     return min(max(pause_us, SECOND_US), _LONGEST_PAUSE_S * SECOND_US)
