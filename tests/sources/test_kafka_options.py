@@ -81,6 +81,8 @@ def test_a_chosen_topic_or_partition_that_is_missing_is_named():
         ({**SERVERS, "subscribePattern": "("}, "subscribePattern '(' is not a regular expression"),
         ({**SERVERS, "assign": "films"}, "assign must be a JSON object by topic, not 'films'"),
         ({**SERVERS, "assign": '{"a":3}'}, "assign must list partitions by topic, such as"),
+        ({**SERVERS, "assign": '{"a":[-1]}'}, "assign must list partitions by topic, such as"),
+        ({**SERVERS, "assign": '{"a":[2147483648]}'}, "assign must list partitions by topic"),
         (
             {**FILMS, "startingOffset": "latest"},
             "unknown option 'startingOffset'; expected one of: ",
@@ -95,6 +97,8 @@ def test_a_chosen_topic_or_partition_that_is_missing_is_named():
         ),
         ({**FILMS, "startingOffsets": '{"a":{"0":-3}}'}, "-2 is earliest and -1 latest, not"),
         ({**FILMS, "startingOffsets": '{"a":{"x":3}}'}, "-2 is earliest and -1 latest, not"),
+        ({**FILMS, "startingOffsets": f'{{"a":{{"{"9" * 5_000}":3}}}}'}, "-1 latest, not"),
+        ({**FILMS, "startingOffsets": f'{{"a":{{"0":{2**63}}}}}'}, "-1 latest, not"),
         ({**FILMS, "startingOffsets": '{"a":[3]}'}, "-2 is earliest and -1 latest, not"),
         ({**FILMS, "maxOffsetsPerTrigger": "0"}, "a whole number of at least 1, not"),
         ({**FILMS, "maxOffsetsPerTrigger": "x"}, "a whole number of at least 1, not"),

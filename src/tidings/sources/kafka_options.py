@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from warnings import catch_warnings
@@ -47,6 +48,9 @@ _SERVERS: Final = "bootstrap.servers"
 _BROKER: Final = r"(?:[A-Za-z_]+://)?(?:[\w.\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
 _BROKERS: Final = re.compile(rf"\s*{_BROKER}(?:\s*,\s*{_BROKER})*\s*,?\s*")
 _PATIENCE_MS: Final = 120_000
+_LAST_PARTITION: Final = 2**31 - 1
+_LAST_OFFSET: Final = 2**63 - 1
+_DIGITS: Final = len(str(_LAST_PARTITION))
 
 
 @dataclass(frozen=True)
@@ -177,14 +181,15 @@ def _pattern(text: str) -> str:
 
 
 def _listed(text: str) -> tuple[Partition, ...]:
-    form = _json("assign", text)
-    try:
-        return tuple((topic, int(each)) for topic, ids in form.items() for each in ids)
-    except (TypeError, ValueError, OverflowError):
+    form, listed = _json("assign", text), tuple[Partition, ...]()
+    with suppress(TypeError, ValueError, OverflowError):
+        listed = tuple((topic, int(each)) for topic, ids in form.items() for each in ids)
+    if not listed or not all(0 <= number <= _LAST_PARTITION for _, number in listed):
         raise SourceError(
             f'{KAFKA}: assign must list partitions by topic, such as {{"films":[0,1]}}, not '
             f"{shown(text)}"
-        ) from None
+        )
+    return listed
 
 
 def _offsets(texts: OptionTexts, name: str) -> str | Offsets | None:
@@ -203,7 +208,11 @@ def _offsets(texts: OptionTexts, name: str) -> str | Offsets | None:
 
 def _are_offsets(form: dict[str, Any]) -> bool:
     return all(
-        part.isdecimal() and type(offset) is int and offset >= -2 for part, offset in form.items()
+        part.isdecimal()
+        and len(part) <= _DIGITS
+        and type(offset) is int
+        and min(SYMBOLIC_OFFSETS) <= offset <= _LAST_OFFSET
+        for part, offset in form.items()
     )
 
 
