@@ -31,3 +31,14 @@ def test_a_restored_state_delivers_what_the_first_would_have() -> None:
         assert other.publish(batch, last=True) == expected
         seen += len(expected.deliveries) + len(expected.late)
     assert seen > 50
+
+
+def test_an_event_of_the_first_year_does_not_stop_the_run() -> None:
+    """The watermark is before the first year then, and no time that could be written."""
+    ancient = Event("ancient", {"genre": "drama"}, "0001-01-01T00:00:00Z")
+    run = published()
+    assert run.publish([ancient], last=True).dead == []
+    restored = published()
+    restored.restore(json.loads(json.dumps(run.snapshot())))
+    later = [Event("later", {"genre": "drama"}, "0001-01-02T00:00:00Z")]
+    assert restored.publish(later, last=True) == run.publish(later, last=True)

@@ -9,9 +9,10 @@ from tidings.engine.engine import RECORDS, Engine
 from tidings.formats.json_forms import loads_event
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
-from tidings.model.values import moment
+from tidings.model.values import EARLIEST_US, LATEST_US, moment
 from tidings.policy import Subscriber
-from tidings.window import BatchOrder
+from tidings.window import BatchOrder, snapshot_fields
+from tidings.window.snapshot_fields import FAR
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Published:
             self.count += len(released[start : start + RECORDS])
             self.first_look(self.count, engine.diagnose)
         if order.watermark_us is not None:
-            deliveries += engine.advance(moment(order.watermark_us))
+            # An event of the first year puts the watermark before it, by the lateness.
+            deliveries += engine.advance(moment(max(order.watermark_us, EARLIEST_US)))
         unreadable = [record for record in records if isinstance(record, BadRecord)]
         dead = [_with_json_record(letter) for letter in engine.dead_letters]
         engine.dead_letters.clear()
@@ -66,7 +68,9 @@ class Published:
         """Replace the state."""
         self.engine.restore(state["engine"])
         order = state["order"]
-        self.order.restore(map(loads_event, order["waiting"]), order["watermark_us"])
+        waiting = [loads_event(form) for form in snapshot_fields.items(order, "waiting")]
+        mark = snapshot_fields.whole(order, "watermark_us", -FAR, LATEST_US, missing=True)
+        self.order.restore(waiting, mark)
 
 
 def _with_json_record(letter: DeadLetter) -> DeadLetter:

@@ -56,8 +56,9 @@ class MessageRun:
         """Yield the batch that was interrupted, if there is one, and then new ones."""
         config, state = self.plan.config, progress.state()
         if state is not None:
-            self.published.restore(state)
-            change_subscriptions(self.published.engine, state["engine"], self.plan)
+            with progress.must_fit("the engine"):
+                self.published.restore(state)
+                change_subscriptions(self.published.engine, state["engine"], self.plan)
             number, start = state["number"] + 1, state["end"]
         else:
             number, start = 0, reader.starting(LATEST)
@@ -65,7 +66,9 @@ class MessageRun:
         until = None if config.endless else reader.latest()
         while not stop.is_set():
             if planned is None or planned.number != number:
-                end = reader.advance(start, until or reader.latest(), reader.limit)
+                latest = until or reader.latest()
+                with progress.must_fit("the source"):
+                    end = reader.advance(start, latest, reader.limit)
                 if end == start and not config.endless:
                     return
                 if end == start:
@@ -80,12 +83,13 @@ class MessageRun:
         self, reader: MessageReader, progress: LocalProgress, planned: BatchPlan
     ) -> LocalBatch:
         limits, form, folder = self.plan.config.limits, self.source.form, self.plan.folder
-        records = [
-            record
-            for span in reader.spans(planned.start, planned.end)
-            for batch in reader.read(span)
-            for record in form.events(batch, limits)
-        ]
+        with progress.must_fit("the source"):
+            records = [
+                record
+                for span in reader.spans(planned.start, planned.end)
+                for batch in reader.read(span)
+                for record in form.events(batch, limits)
+            ]
         folder.clear_batch(planned.number)
         output = self.published.publish(records, last=True)
 

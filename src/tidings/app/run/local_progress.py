@@ -9,16 +9,22 @@ and overwrites what it had written of it. So its output is that of a run that wa
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tidings.app.run.output_folder import PROGRESS, OutputFolder, sync
-from tidings.errors import TidingsError
+from tidings.errors import InvalidForm, StateError, TidingsError, described
 from tidings.formats.json_text import read_json
+from tidings.store.protocol import FOREVER
 
+_PLAN: Final = "plan.json"
+_STATE: Final = "state.json"
 _WAY_OUT: Final = "start over with --fresh, or choose another folder in [sink]"
+_MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors raised over fields that are missing, or of another type than a reader wrote."""
 Form = dict[str, Any]
 
 
@@ -40,22 +46,38 @@ class LocalProgress:
 
     def state(self) -> Form | None:
         """Return the state after the last batch: `number`, `end`, and that of the engine."""
-        return self._read("state.json")
+        return self._read(_STATE, "end", "engine", "order")
 
     def interrupted(self) -> BatchPlan | None:
         """Return the batch that was planned last; None before the first."""
-        form = self._read("plan.json")
+        form = self._read(_PLAN, "start", "end")
         return None if form is None else BatchPlan(form["number"], form["start"], form["end"])
 
     def begin(self, plan: BatchPlan) -> None:
         """Write a plan, before its first message is read."""
-        self._write("plan.json", {"number": plan.number, "start": plan.start, "end": plan.end})
+        self._write(_PLAN, {"number": plan.number, "start": plan.start, "end": plan.end})
 
     def finish(self, plan: BatchPlan, state: Form) -> None:
         """Write the state after a batch, whose output is written."""
-        self._write("state.json", {"number": plan.number, "end": plan.end, **state})
+        self._write(_STATE, {"number": plan.number, "end": plan.end, **state})
 
-    def _read(self, name: str) -> Form | None:
+    @contextmanager
+    def must_fit(self, what: str) -> Iterator[None]:
+        """Turn an error over the content of the files into one that names their folder."""
+        try:
+            yield
+        except (StateError, InvalidForm) as error:
+            reason = str(error)
+        except TidingsError:
+            raise
+        except _MISFITS as error:
+            reason = described(error)
+        else:
+            return
+        raise TidingsError(f"{self._folder} does not fit {what}: {reason}; {_WAY_OUT}")
+
+    def _read(self, name: str, *objects: str) -> Form | None:
+        """Return the form of a file; the named fields are objects."""
         path = self._folder / name
         try:
             form = read_json(path.read_bytes())
@@ -65,8 +87,11 @@ class LocalProgress:
             raise TidingsError(f"{path} cannot be read: {error.strerror or error}") from None
         except TidingsError as error:
             raise TidingsError(f"{path} is damaged: {error}; {_WAY_OUT}") from None
-        if not isinstance(form, dict) or type(form.get("number")) is not int or "end" not in form:
+        if not isinstance(form, dict) or not _is_number(form.get("number")):
             raise TidingsError(f"{path} is damaged: it has no batch; {_WAY_OUT}")
+        for field in objects:
+            if not isinstance(form.get(field), dict):
+                raise TidingsError(f"{path} is damaged: field {field!r} is missing; {_WAY_OUT}")
         return form
 
     def _write(self, name: str, form: Form) -> None:
@@ -74,6 +99,11 @@ class LocalProgress:
         _write_through(new, json.dumps(form, separators=(",", ":")))
         new.rename(self._folder / name)
         sync(self._folder)
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value can be the number of a batch."""
+    return type(value) is int and 0 <= value <= FOREVER
 
 
 def _write_through(path: Path, text: str) -> None:
