@@ -1,6 +1,6 @@
 """Calendars, with the instants written out, and against a clock that is read minute by minute."""
 
-from datetime import time
+from datetime import time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -135,6 +135,27 @@ def test_periods_divide_time(zone: str, us: int, kind: str) -> None:
     assert periods.period(period.start) == periods.period(period.end - 1) == period
     assert periods.period(period.end).start == period.end
     assert periods.period(period.start - 1).end == period.start
+
+
+EVERY_MINUTE = tuple(time(minute // 60, minute % 60) for minute in range(DAY))
+EVERY_QUARTER = EVERY_MINUTE[::15]
+
+
+@given(st.sampled_from(ZONES), instants)
+def test_many_times_of_a_day_begin_where_each_of_them_does(zone: str, us: int) -> None:
+    place, today = ZoneInfo(zone), moment(us).date()
+    days = [today + timedelta(days=number) for number in range(-2, 4)]
+    starts = {calendar.instant(place, day, local) for day in days for local in EVERY_QUARTER}
+    found = LocalPeriods(zone, EVERY_QUARTER).period(us)
+    assert found.start == max(start for start in starts if start <= us)
+    assert found.end == min(start for start in starts if start > us)
+
+
+@pytest.mark.parametrize("days", [calendar.DAYS, ("mon",)])
+def test_few_instants_are_kept_of_calendars_with_many(days: tuple[str, ...]) -> None:
+    """A stream may ask for thousands of days, and all of them are kept for some time."""
+    kept = calendar._starts(LocalPeriods("Europe/Athens", EVERY_MINUTE, days), 20_000)
+    assert DAY <= len(kept) <= 7 * DAY
 
 
 @given(st.sampled_from(ZONES), instants, clocks, clocks)

@@ -4,11 +4,13 @@ A local time that a change of the clock skips stands for the first instant after
 comes twice stands for the first (semantics §6b).
 """
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -18,9 +20,14 @@ from tidings.model.values import EARLIEST_US, LATEST_US, SECOND_US, moment, time
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_US: Final = 86_400 * SECOND_US
+_HOUR_US: Final = 3_600 * SECOND_US
 _CHUNK_DAYS: Final = 28
+_CHUNK_TIMES: Final = 96
+"""Days with more local times come in smaller chunks, so that the cache of chunks stays small."""
 _MARGIN_DAYS: Final = 10
 """More than a week and the largest shift of a zone, so that a chunk has both ends of a period."""
+_DAILY_MARGIN_DAYS: Final = 3
+"""The same if periods begin on every day."""
 LONGEST_US: Final = 9 * _DAY_US
 """No period of local times is longer: a week, and what a zone may shift by."""
 _MOST_DAYS: Final = 100
@@ -70,46 +77,81 @@ class LocalPeriods:
     days: tuple[str, ...] = DAYS
     repeated: bool = False
 
+    @property
+    def chunk_days(self) -> int:
+        """How many days are looked up at once."""
+        return max(1, min(_CHUNK_DAYS, _CHUNK_TIMES // len(self.times)))
+
     def period(self, us: int) -> Period:
         """Return the period that contains an instant."""
-        starts = _starts(self, us // (_CHUNK_DAYS * _DAY_US))
+        starts = _starts(self, us // (self.chunk_days * _DAY_US))
         place = bisect_right(starts, us)
         return Period(starts[place - 1], starts[place])
 
     def between(self, low: int, high: int) -> list[Period]:
         """Return the periods that touch the instants from `low` to `high`, in order."""
-        starts = sorted({start for chunk in _chunks(low, high) for start in _starts(self, chunk)})
+        chunks = _chunks(low, high, self.chunk_days)
+        starts = sorted({start for chunk in chunks for start in _starts(self, chunk)})
         periods = map(Period, starts, starts[1:])
         return [period for period in periods if period.start < high and period.end > low]
 
 
-def _chunks(low: int, high: int) -> range:
+def _chunks(low: int, high: int, days: int) -> range:
     """Return the numbers of the chunks of time that touch the instants from `low` to `high`."""
-    size = _CHUNK_DAYS * _DAY_US
+    size = days * _DAY_US
     return range(low // size, -(-high // size))
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
     """Return the starts of all periods that touch a chunk of time, in order."""
     zone = ZoneInfo(calendar.zone)
+    margin = _DAILY_MARGIN_DAYS if calendar.days == DAYS else _MARGIN_DAYS
     starts = set[int]()
-    for number, day in _numbered_days(chunk):
+    for number, day in _numbered_days(chunk, calendar.chunk_days, margin):
         if day is None:
             starts.add(number * _DAY_US)  # beyond the calendar, a day of UTC is a period
         elif DAYS[day.weekday()] in calendar.days:
-            for local in calendar.times:
-                starts.update(_instants(zone, day, local, calendar.repeated))
-    return sorted(starts)
+            starts.update(_starts_of_day(calendar, zone, day))
+    return array("q", sorted(starts))
 
 
-def _numbered_days(chunk: int) -> Iterator[tuple[int, date | None]]:
+def _starts_of_day(calendar: LocalPeriods, zone: ZoneInfo, day: date) -> Iterable[int]:
+    if len(calendar.times) > len(_HOURS):
+        midnight = _steady_midnight(zone, day)
+        if midnight is not None:
+            return (midnight + _since_midnight_us(local) for local in calendar.times)
+    instants = (_instants(zone, day, local, calendar.repeated) for local in calendar.times)
+    return chain.from_iterable(instants)
+
+
+def _steady_midnight(zone: ZoneInfo, day: date) -> int | None:
+    """Return the instant at which a day begins; None if the clock changes on that day.
+
+    It is looked at every hour: no zone changes its clock and changes it back within one.
+    """
+    midnight, _ = _readings(zone, day, _MIDNIGHT)
+    for number, hour in enumerate(_HOURS):
+        if set(_readings(zone, day, hour)) != {midnight + number * _HOUR_US}:
+            return None
+    ends = _readings(zone, day + timedelta(days=1), _MIDNIGHT)
+    return midnight if set(ends) == {midnight + _DAY_US} else None
+
+
+def _since_midnight_us(local: time) -> int:
+    seconds = (local.hour * 60 + local.minute) * 60 + local.second
+    return seconds * SECOND_US + local.microsecond
+
+
+def _numbered_days(
+    chunk: int, days: int = _CHUNK_DAYS, margin: int = _MARGIN_DAYS
+) -> Iterator[tuple[int, date | None]]:
     """Yield the days of a chunk and its margins, by number since the epoch.
 
     The date is None at the ends of the years 1 and 9999, where a local time may be out of range.
     """
-    first = chunk * _CHUNK_DAYS - _MARGIN_DAYS
-    for number in range(first, first + _CHUNK_DAYS + 2 * _MARGIN_DAYS):
+    first = chunk * days - margin
+    for number in range(first, first + days + 2 * margin):
         us = number * _DAY_US
         known = EARLIEST_US + 2 * _DAY_US <= us <= LATEST_US - 3 * _DAY_US
         yield number, moment(us).date() if known else None
@@ -250,7 +292,8 @@ class DailySpans:
 
     def between(self, low: int, high: int) -> list[Period]:
         """Return the spans that touch the instants from `low` to `high`, in order."""
-        spans = sorted({span for chunk in _chunks(low, high) for span in _spans(self, chunk)})
+        chunks = _chunks(low, high, _CHUNK_DAYS)
+        spans = sorted({span for chunk in chunks for span in _spans(self, chunk)})
         return [span for span in spans if span.start < high and span.end > low]
 
 
