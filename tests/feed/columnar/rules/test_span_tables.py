@@ -1,9 +1,15 @@
 """Spans of a calendar for kernels, around the instants that were asked for."""
 
+from collections.abc import Sequence
 from datetime import time
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.feed.columnar.rules.codes import LocalSpans
 from tidings.feed.columnar.rules.span_tables import SpanTables
-from tidings.model.calendar import DailySpans, days
+from tidings.model.calendar import DailySpans, Period, days, hours
 
 DAY_US = 86_400_000_000
 ATHENS = days("Europe/Athens")
@@ -33,3 +39,17 @@ def test_known_time_grows_until_it_would_be_too_long() -> None:
     assert high > 60 * DAY_US
     tables.load(0, 4_000 * DAY_US)
     assert tables.columns.known[0, 0] > 3_900 * DAY_US
+
+
+@pytest.mark.parametrize("calendar", [ATHENS, NIGHTS, hours("America/New_York")])
+@given(st.lists(st.integers(0, 3_000), min_size=1, max_size=12))
+def test_what_is_looked_up_piece_by_piece_has_no_gap(
+    calendar: LocalSpans, numbers: Sequence[int]
+) -> None:
+    tables = SpanTables([calendar])
+    for number in numbers:
+        tables.load(0, number * DAY_US)
+        low, high = tables.columns.known[0].tolist()
+        assert low < number * DAY_US < high
+        pairs = zip(tables.columns.start.tolist(), tables.columns.end.tolist(), strict=True)
+        assert [Period(*pair) for pair in pairs] == calendar.between(low, high)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.rules.codes import LocalSpans
 from tidings.feed.columnar.rules.kernels.layout import LATEST_WIDTH, CalendarSpans
@@ -18,6 +19,7 @@ _AHEAD_US: Final = 35 * _DAY_US
 _FURTHEST_END_US: Final = 3 * _DAY_US
 _LONGEST_US: Final = 800 * _DAY_US
 """The most time that is kept; beyond it, only the time around the last question."""
+_NO_SPANS: Final = np.zeros((0, 2), np.int64)
 
 
 class SpanTables:
@@ -25,7 +27,7 @@ class SpanTables:
 
     def __init__(self, calendars: Sequence[LocalSpans | None]) -> None:
         self._calendars = calendars
-        self._spans: list[list[Period]] = [[] for _ in calendars]
+        self._spans: list[Int64s] = [_NO_SPANS for _ in calendars]
         self._known = np.zeros((len(calendars), 2), np.int64)
         self.columns = self._columns()
 
@@ -35,14 +37,20 @@ class SpanTables:
         assert calendar is not None
         low, high = us - _BEHIND_US, us + _AHEAD_US
         known_low, known_high = self._known[place].tolist()
+        known = self._spans[place]
         together = min(low, known_low), max(high, known_high)
-        if known_low < known_high and together[1] - together[0] <= _LONGEST_US:
-            low, high = together
-        self._spans[place], self._known[place] = calendar.between(low, high), (low, high)
+        if known_low == known_high or together[1] - together[0] > _LONGEST_US:
+            known, together = _NO_SPANS, (low, high)
+        else:  # what is known stays: only the time up to it is looked up
+            low, high = min(low, known_high), max(high, known_low)
+        spans = np.array(calendar.between(low, high), np.int64).reshape(-1, 2)
+        before, after = known[known[:, 1] <= low], known[known[:, 0] >= high]
+        self._spans[place] = np.concatenate([before, spans, after])
+        self._known[place] = together
         self.columns = self._columns()
 
     def _columns(self) -> CalendarSpans:
-        spans = np.array([span for each in self._spans for span in each], np.int64).reshape(-1, 2)
+        spans = np.concatenate([_NO_SPANS, *self._spans])
         sizes = [len(each) for each in self._spans]
         return CalendarSpans(
             spans[:, 0].copy(),
