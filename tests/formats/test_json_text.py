@@ -56,3 +56,9 @@ def test_lines_that_are_too_long_are_cut() -> None:
     lines = list(read_lines(io.BytesIO(b"ab\n\n" + b"c" * 200_000 + b"\nde"), 10))
     assert [(line.position, line.whole) for line in lines] == [(1, True), (3, False), (4, True)]
     assert lines[2] == Line(4, b"de", whole=True)
+
+
+def test_blank_lines_without_end_are_refused() -> None:
+    assert [line.text for line in read_lines(io.BytesIO(b"\n" * 1_000_000 + b"x"), 100)] == [b"x"]
+    with pytest.raises(InvalidForm, match="more than 1,000,000 lines in a row are blank"):
+        list(read_lines(io.BytesIO(b"x\n" + b"\n" * 1_000_001), 100))

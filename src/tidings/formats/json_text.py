@@ -5,6 +5,7 @@ refused instead.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
@@ -12,6 +13,8 @@ from tidings.errors import InvalidForm, shown
 
 _BOM: Final = "\ufeff"
 _CHUNK: Final = 1 << 16
+_MOST_BLANK: Final = 1_000_000
+"""Blank lines in a row; a compressed file of a megabyte could hold a billion of them."""
 
 
 def read_json(text: str | bytes) -> Any:
@@ -59,7 +62,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_co
 
 
 _LAX: Final = json.JSONDecoder(parse_int=str, parse_float=str)
-_SPACE: Final = " \t\n\r"
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
 
 
 def array_texts(text: bytes) -> list[str] | None:
@@ -98,9 +101,8 @@ def _members(text: str) -> list[str] | None:
 
 def _skip(text: str, position: int) -> int:
     """Return the position of the next character that is not white space."""
-    while position < len(text) and text[position] in _SPACE:
-        position += 1
-    return position
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
 
 
 class Line(NamedTuple):
@@ -113,15 +115,16 @@ class Line(NamedTuple):
 
 def read_lines(file: BinaryIO, most_bytes: int) -> Iterator[Line]:
     """Yield the lines of a file that are not blank, at most `most_bytes` of each."""
-    position = 0
+    position = last = 0
     while text := file.readline(most_bytes + 2):
         position += 1
         whole = len(text.rstrip(b"\r\n")) <= most_bytes
         ends = text.endswith(b"\n")
-        if whole and text.strip():
-            yield Line(position, text, whole=True)
-        elif not whole:
-            yield Line(position, text, whole=False)
+        if not whole or text.strip():
+            last = position
+            yield Line(position, text, whole)
+        elif position - last > _MOST_BLANK:
+            raise InvalidForm(f"more than {_MOST_BLANK:,} lines in a row are blank")
         # The rest of a line that is too long is skipped in chunks.
         while not ends and (rest := file.readline(_CHUNK)):
             ends = rest.endswith(b"\n")
