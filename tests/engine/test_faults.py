@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -251,12 +252,28 @@ class Loud(dict[str, Any]):
         raise Broken
 
 
+class Hidden:
+    """An object that refuses to show its class."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise Broken
+
+
+class Endless(list[Any]):
+    """A list whose members never end, whatever its length."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return repeat(1)
+
+
 LOOP: dict[str, Any] = {}
 LOOP["loop"] = LOOP
 ODD: list[Any] = [
     *(None, True, -1, 0, 2**63, 10**400, 1.5, float("nan"), float("inf"), "", "x", b"x", "\ud800"),
     *([], {}, set(), [[]], {"id": []}, {"id": "e", "attributes": []}, object(), Event, LOOP),
     *(Loud(), Loud(a=1), lambda: 1, {"subscriber": 1}, {"id": "s", "subscriber": {}}, ["s1"]),
+    *(Hidden(), [Hidden()], {"id": "e", "attributes": {"a": Endless([1, 2])}}),
 ]
 CALLS: list[Any] = [
     lambda engine, odd: engine.subscribe(odd),
@@ -267,7 +284,11 @@ CALLS: list[Any] = [
     lambda engine, odd: engine.remove(odd),
     lambda engine, odd: engine.replace(odd),
     lambda engine, odd: engine.publish(odd),
+    lambda engine, odd: engine.publish(Endless([odd])),
     lambda engine, odd: engine.publish_many(odd),
+    lambda engine, odd: engine.publish_table(odd),
+    lambda engine, odd: engine.match_counts(odd),
+    lambda engine, odd: engine.match_counts([odd]),
     lambda engine, odd: engine.advance(odd),
     lambda engine, odd: engine.feed(odd),
     lambda engine, odd: engine.target(odd),
@@ -285,6 +306,7 @@ CALLS: list[Any] = [
     lambda engine, odd: Engine(remember_ids=odd),
     lambda engine, odd: Engine(limits=odd),
     lambda engine, odd: Engine(future=odd),
+    lambda engine, odd: Engine(default_policy=odd),
     lambda engine, odd: Engine(clock=odd).publish({"id": "e", "attributes": {}}),
 ]
 

@@ -1,5 +1,6 @@
 """Validators return the value as a plain one, or name the value and the rule."""
 
+import itertools
 import math
 import os
 from collections import UserDict
@@ -89,3 +90,15 @@ def test_pipes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TidingsError, match="pipe or a device"):
         validate.regular_file(tmp_path / "pipe")
     assert validate.regular_file(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, frozenset])
+def test_members_are_those_of_the_built_in_class(kind: type) -> None:
+    """Methods of a class derived from it may never end."""
+
+    class Endless(kind):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            return itertools.repeat(1)
+
+    assert sorted(validate.members(Endless([7, 8]))) == [7, 8]
+    assert sorted(validate.members(kind([7, 8]))) == [7, 8]

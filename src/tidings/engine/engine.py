@@ -296,10 +296,11 @@ class Engine:
             subscriptions = matcher.subscriptions.values()
             return diagnose(subscriptions, self._profile, matched, counts_parts)
 
-    def match_counts(self, events: Sequence[Event]) -> dict[str, int]:
+    def match_counts(self, events: Iterable[Event | Mapping[str, Any]]) -> dict[str, int]:
         """Return how many of these events each subscription matches; nothing is published."""
+        read = [self._intake.read(event) for event in _iterable(events)]
         with self._turn():
-            return self._stages.matcher.match_counts(events)
+            return self._stages.matcher.match_counts(read)
 
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
@@ -329,8 +330,10 @@ class Engine:
         """Explain why a subscriber did or did not get an event; `print` the result to read it."""
         with self._turn():
             self._existing(subscriber)
-            recall, read = self._memory.recall, self._intake.read
-            whole = recall(event) if isinstance(event, str) else read(event)
+            if validate.is_a(event, str):
+                whole = self._memory.recall(validate.plain_text(event))  # type: ignore[arg-type]
+            else:
+                whole = self._intake.read(event)
             delivery = self._memory.delivery(subscriber, whole.id)
             dropped = self._memory.dropped(subscriber, whole.id)
             matcher, now = self._stages.matcher, self._intake.now

@@ -33,6 +33,7 @@ from tidings.formats.arrow_by_row import (
     with_text_ids,
 )
 from tidings.formats.arrow_validation import validate_fully
+from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
@@ -211,7 +212,7 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     Offsets, indices and UTF-8 are checked in full, in O(bytes), since Arrow does not check them
     when it decodes.
     """
-    if not isinstance(table, pa.Table | pa.RecordBatch):
+    if not validate.is_a(table, pa.Table | pa.RecordBatch):
         raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
     try:
         return validate_fully(table)

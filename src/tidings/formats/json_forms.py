@@ -70,7 +70,9 @@ def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
 
 def read_policy(value: Policy | Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     """Return a policy that may be an object already."""
-    return value if isinstance(value, Policy) else loads_policy(value, limits)
+    if validate.is_a(value, Policy):
+        return value  # type: ignore[return-value]
+    return loads_policy(value, limits)  # type: ignore[arg-type]
 
 
 def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscriber:

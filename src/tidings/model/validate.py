@@ -111,6 +111,15 @@ def listed(value: object, most: int, kind: type[Collection[Any]] = Sequence) -> 
         return None
 
 
+def members(value: Any) -> list[Any]:
+    """Return the members of a list, tuple or set of any class, whose own methods may never end."""
+    if isinstance(value, list):
+        return list.copy(value)
+    if isinstance(value, tuple):
+        return list(tuple.__getitem__(value, slice(None)))
+    return list(set.copy(value) if isinstance(value, set) else frozenset.copy(value))
+
+
 def encodable(text: str) -> bool:
     """Return whether a string can be encoded as UTF-8, which lone surrogates cannot."""
     try:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Union
 import numpy as np
 
 from tidings.errors import MESSAGE_BYTES, InvalidValue, TidingsError, clipped, shown
-from tidings.model.validate import encodable, guarded_by, is_a, plain_text
+from tidings.model.validate import encodable, guarded_by, is_a, members, plain_text
 
 Family = Literal["number", "string", "boolean", "time"]
 Scalar = Union[bool, int, float, str, datetime, "Range"]
@@ -252,8 +252,8 @@ def _elements(value: object) -> list[object] | None:
     if isinstance(value, np.ndarray):
         return list(value) if value.ndim else None
     if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    return list(value) if isinstance(value, list | tuple) else None
+        return sorted(members(value), key=repr)
+    return members(value) if isinstance(value, list | tuple) else None
 
 
 def token(value: Scalar) -> Token:
@@ -337,7 +337,7 @@ def _printed(pending: _Pending, most: int) -> tuple[Any, int, list[_Pending]]:
         size = _CONTAINER_BYTES + sum(len(name) + _SCALAR_BYTES for name in form)
         return form, size, [_Pending(inner, form, name, depth) for name, inner in form.items()]
     if isinstance(value, list | tuple):
-        items = list(islice(value, room))
+        items = members(value)[:room]
         inner = [_Pending(item, items, index, depth) for index, item in enumerate(items)]
         return items, _CONTAINER_BYTES + len(items) * _SCALAR_BYTES, inner
     return _other(value), _SCALAR_BYTES, []
