@@ -42,6 +42,7 @@ def read_all(path: Path) -> Iterator[object]:
         yield from store.notifications.newest("p1")
         yield store.notifications.inbox("p1")
         yield from store.letters.page("dead")
+        yield store.history.store_id()
         yield store.catalogue.put({"id": "new"})
         for entry in store.history.as_of():
             try:
@@ -99,6 +100,7 @@ def spoil(path: Path, *statements: str) -> None:
         ["DROP TABLE catalogue"],
         ["DELETE FROM catalogue"],
         ["DELETE FROM migrations"],
+        ["DELETE FROM store"],
         ["DROP TABLE catalogue", "CREATE TABLE catalogue (one, version, compacted)"],
         [
             "DROP TABLE catalogue",
@@ -116,6 +118,44 @@ def test_a_store_with_another_schema_is_refused_by_name(
     spoil(path, *statements)
     with pytest.raises(StoreError, match=r"store\.db"):
         list(read_all(path))
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        (f"CREATE TRIGGER t AFTER INSERT ON records BEGIN {ENDLESS}; END", "trigger"),
+        ("CREATE TRIGGER t BEFORE INSERT ON letters BEGIN SELECT RAISE(IGNORE); END", "trigger"),
+        (f"CREATE VIEW deliveries AS {ENDLESS}", "view"),
+        (f"CREATE VIEW migrations AS SELECT x AS number FROM ({ENDLESS})", "view"),
+        (
+            "ALTER TABLE records ADD COLUMN more TEXT AS (hex(zeroblob(99999999)))",
+            "generated column",
+        ),
+    ],
+)
+def test_code_in_a_file_is_refused_before_it_runs(
+    tmp_path: Path, statement: str, kind: str
+) -> None:
+    path = filled(tmp_path / "store.db")
+    name = statement.split()[2]
+    spoil(path, *([f"DROP TABLE {name}"] if kind == "view" else []), statement)
+    with pytest.raises(StoreError, match=rf"store\.db.* it has a {kind}, "):
+        open_store(path)
+
+
+def test_code_in_tables_of_other_programs_is_theirs(tmp_path: Path) -> None:
+    path = filled(tmp_path / "store.db")
+    spoil(
+        path,
+        "CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT, size AS (length(name)))",
+        "CREATE VIEW names AS SELECT name FROM shop",
+        "CREATE TRIGGER renamed AFTER UPDATE ON shop BEGIN SELECT 1; END",
+    )
+    with open_store(path) as store:
+        assert len(list(store.history.as_of())) == 24
 
 
 @pytest.mark.parametrize("form", ["{", "[1]", "7", '{"id": "s1", "id": "s1"}', "[" * 9_999, "\0"])

@@ -85,7 +85,7 @@ class ChangeHistory:
 
     def store_id(self) -> str:
         """Return the unique and permanent id of this store, which its copies share."""
-        return str(self._database.read(lambda session: session.rows("SELECT id FROM store"))[0][0])
+        return self._database.read(lambda session: str(session.rows("SELECT id FROM store")[0][0]))
 
     def compact(self, before: int) -> int:
         """Delete the history before a version, as far as no pin needs it; return how far.

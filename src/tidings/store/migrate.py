@@ -1,5 +1,6 @@
 """The schema of a store: SQL migrations, applied in order when it is opened."""
 
+import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final
@@ -9,6 +10,7 @@ from tidings.store.protocol import Database, Session
 
 _EXISTS: Final = "CREATE SCHEMA IF NOT EXISTS"
 _SCHEMA: Final = f"{_EXISTS} tidings"
+_TABLE: Final = re.compile(r"CREATE TABLE (\w+)")
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,15 @@ def read_migration(file: str, text: str) -> Migration:
 def migrate(database: Database) -> None:
     """Upgrade a database to the newest schema, atomically; a newer schema is refused."""
     steps = migrations(database.dialect)
+    database.read(lambda session: session.check_tables(_tables(steps)))
     if _is_behind(database, steps, database.read(_version)):
         database.write(lambda session: _apply(session, database, steps))
+
+
+def _tables(steps: list[Migration]) -> frozenset[str]:
+    """Return the names of all tables that migrations create."""
+    statements = (statement for step in steps for statement in step.statements)
+    return frozenset(name for statement in statements for name in _TABLE.findall(statement))
 
 
 def _version(session: Session) -> int:

@@ -94,8 +94,12 @@ class Notifications:
     def last_batch(self, query: str) -> int | None:
         """Return the number of a query's last batch that is written; None if there is none."""
         sql = "SELECT max(batch) FROM batches WHERE query = ?"
-        last = self._database.read(lambda session: session.rows(sql, query))[0][0]
-        return None if last is None else int(last)
+
+        def read(session: Session) -> int | None:
+            last = session.rows(sql, query)[0][0]
+            return None if last is None else int(last)
+
+        return self._database.read(read)
 
     def newest(self, subscriber: str, limit: int = 100) -> list[Delivery]:
         """Return a subscriber's last notifications, newest first."""

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -95,6 +95,9 @@ class PostgresSession:
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows(_TABLE, self._schema, name))
+
+    def check_tables(self, names: Collection[str]) -> None:
+        """Do nothing: no file brings a schema along, and who may change it owns the server."""
 
     def notify(self) -> None:
         """Wake the watches of this store after the commit; the channel is named for its schema."""

@@ -1,6 +1,6 @@
 """The database under a store: consistent reads, atomic writes, bulk loads."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -49,6 +49,12 @@ class Session(Protocol):
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""
+
+    def check_tables(self, names: Collection[str]) -> None:
+        """Refuse tables that run code of whoever wrote the file, such as triggers and views.
+
+        Forged ones could run without end; our own tables have none.
+        """
 
 
 class ChangeWatch(Protocol):

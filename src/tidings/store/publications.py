@@ -75,7 +75,8 @@ class Publications:
 
     def last(self) -> int:
         """Return the number of the last publication; 0 before the first."""
-        return int(self._rows("SELECT last FROM intake")[0][0])
+        sql = "SELECT last FROM intake"
+        return self._database.read(lambda session: int(session.rows(sql)[0][0]))
 
     def prune(self, before: object) -> int:
         """Delete the content of publications accepted before a time; return how many.

@@ -111,7 +111,7 @@ class Spool:
     def state(self) -> str:
         """Return the state that was kept with the last messages."""
         sql = "SELECT state FROM tidings_spool_sources WHERE source = ?"
-        return str(self.database.read(lambda session: session.rows(sql, self.source))[0][0])
+        return self.database.read(lambda session: str(session.rows(sql, self.source)[0][0]))
 
     def page(self, start: int, end: int, size: int) -> list[NumberedMessage]:
         """Return up to `size` messages from one number to before another."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -31,6 +31,13 @@ _PRAGMAS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
+_ACTIVE_PARTS: Final = """
+    SELECT type, name, tbl_name FROM sqlite_schema WHERE type NOT IN ('table', 'index')
+    UNION ALL
+    SELECT 'generated column', columns.name, tables.name
+    FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.type = 'table' AND columns.hidden > 0
+"""
 _EXPLANATIONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
     sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
@@ -69,6 +76,11 @@ class SqliteSession:
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", name))
+
+    def check_tables(self, names: Collection[str]) -> None:
+        for kind, name, table in self.rows(_ACTIVE_PARTS):
+            if table in names:
+                raise TypeError(f"it has a {kind}, {shown(name)}, which no store has")
 
 
 class SqliteWatch:
