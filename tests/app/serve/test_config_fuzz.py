@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pytest
 from tests.app.config.test_config_fuzz import VALUES
@@ -31,7 +32,14 @@ LINES = [
 ]
 
 
-def config(rng: Random) -> bytes:
+class ChangedConfig(NamedTuple):
+    """A config, and whether pieces of it were moved, maybe pieces of a secret into a name."""
+
+    content: bytes
+    is_mixed: bool
+
+
+def config(rng: Random) -> ChangedConfig:
     """Return a config in which some values, or some bytes, are changed."""
     lines = [line for line in LINES if "=" not in line or rng.random() < 0.8]
     for number in rng.sample(range(len(lines)), rng.choice((1, 1, 2, 4))):
@@ -43,14 +51,17 @@ def config(rng: Random) -> bytes:
     if "engine" not in "".join(lines):
         lines = [line for line in lines if "spark_tenants" not in line]
     content = "\n".join(lines).encode()
-    return mutated(rng, content) if rng.random() < 0.2 else content
+    if rng.random() < 0.2:
+        return ChangedConfig(mutated(rng, content), is_mixed=True)
+    return ChangedConfig(content, is_mixed=False)
 
 
 def test_configs_of_a_service(tmp_path: Path) -> None:
     path = tmp_path / "service.toml"
 
     def case(rng: Random) -> None:
-        path.write_bytes(config(rng))
+        content, is_mixed = config(rng)
+        path.write_bytes(content)
         try:
             shown = repr(load_serve_config(str(path)))
         except TidingsError as error:
@@ -59,7 +70,7 @@ def test_configs_of_a_service(tmp_path: Path) -> None:
                 raise AssertionError(f"the file is not named: {shown}") from None
             raise
         finally:
-            if shows_secret(shown):
+            if SECRET in shown or (shows_secret(shown) and not is_mixed):
                 raise AssertionError(f"a secret is shown: {shown}")
 
     refused = run_cases("service", case, cases(400))
