@@ -138,7 +138,10 @@ def test_a_mail_that_nests_endlessly_is_refused() -> None:
     "form",
     [
         {"type": "kafka", "servers": "ann:Sw0rdfish@host:1", "topic": "t"},
+        {"type": "kafka", "servers": "ann:Sw0rdfish", "topic": "t"},
         {"type": "nats", "servers": "nats://ann:Sw0rdfish@host", "subject": "s"},
+        {"type": "nats", "servers": "nats://a:4222,nats://ann:Sw0rdfish:4222", "subject": "s"},
+        {"type": "nats", "servers": "nats://ann/Sw0rdfish", "subject": "s"},
         {"type": "sqs", "queue": "https://ann:Sw0rdfish@q/1"},
         {"type": "sqs", "queue": "q", "endpoint": "http://ann:Sw0rd/fish@q"},
         {"type": "sns", "topic": "t", "secret_key": ["Sw0rdfish"]},
@@ -154,6 +157,12 @@ def test_no_channel_shows_or_takes_a_password_in_an_address(form: dict[str, Any]
     with pytest.raises(InvalidForm) as refused:
         read_channels([form])
     assert "Sw0rd" not in str(refused.value)
+
+
+def test_no_channel_shows_a_login() -> None:
+    login = {"user": "Sw0rdfish", "password": "Sw0rdfish", "credentials": "Sw0rdfish"}
+    [channel] = read_channels([{"type": "nats", "subject": "s", **login}])
+    assert "Sw0rd" not in repr(channel)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """SMTP: what the server says decides what becomes of a mail, and secrets stay secret."""
 
+import smtplib
+from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tests.channels.mailbox import PASSWORD, Mailbox, mail_server, make_certificate
@@ -11,6 +15,7 @@ from tests.channels.mailbox import PASSWORD, Mailbox, mail_server, make_certific
 from tidings.channels.mail import code_mail
 from tidings.channels.sender import SENT, Status
 from tidings.channels.smtp import SmtpConnections, SmtpSettings, read_sender, send_mail
+from tidings.channels.transport import Secret
 from tidings.errors import InvalidForm
 
 HERE = Path()
@@ -59,6 +64,28 @@ def test_a_refusal_for_now_and_for_good(
     assert outcome.status is status
     assert outcome.reason == f"the mail server says {answer}"
     assert len(box.mails) == before
+
+
+def test_a_server_that_repeats_a_login_does_not_show_it(box: Mailbox) -> None:
+    settings = local(box)
+    guarded = replace(settings, user="tidings-bot", password=Secret(value=PASSWORD))
+    whole = b64encode(f"\0tidings-bot\0{PASSWORD}".encode()).decode()
+    repeated = f"535 tidings-bot, {PASSWORD}, {b64encode(PASSWORD.encode()).decode()}, {whole}"
+    refused = smtplib.SMTPAuthenticationError(535, repeated.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smtplib.SMTP, "login", Mock(side_effect=refused))
+        outcome = send_mail(guarded, TO, mail(settings))
+    assert outcome == (Status.FAILED, "the mail server says 535 535 ***, ***, ***, ***", 0)
+
+
+def test_a_login_that_is_not_ascii_is_not_shown(box: Mailbox) -> None:
+    settings = local(box, user="tidings", password="schlüssel")
+    refused = UnicodeEncodeError("ascii", "schlüssel", 4, 5, "ordinal not in range(128)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smtplib.SMTP, "login", Mock(side_effect=refused))
+        outcome = send_mail(settings, TO, mail(settings))
+    assert outcome.status is Status.FAILED
+    assert outcome.reason.endswith("take a user and a password in ASCII only")
 
 
 def test_mails_share_a_connection(box: Mailbox) -> None:

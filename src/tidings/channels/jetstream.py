@@ -32,18 +32,16 @@ class JetStreamTransport:
 
     servers: tuple[str, ...]
     subject: str
-    user: str | None = None
+    user: str | None = field(default=None, repr=False)
     password: Secret | None = None
     token: Secret | None = None
-    credentials: str | None = None
+    credentials: str | None = field(default=None, repr=False)
     rate: float | None = None
 
     @classmethod
     def read(cls, form: TransportForm) -> "JetStreamTransport":
         """Read the keys of a config."""
-        servers = form.text("servers", "nats://127.0.0.1:4222").split(",")
-        if any("@" in server for server in servers):
-            raise InvalidForm("servers must not hold a password; write user and password apart")
+        servers = form.servers("servers", "nats://127.0.0.1:4222")
         subject = form.text("subject")
         if not _SUBJECT.fullmatch(subject.replace(_SUBSCRIBER, "s")):
             raise InvalidForm(
@@ -51,7 +49,7 @@ class JetStreamTransport:
                 f"{shown_safely(subject)}"
             )
         return cls(
-            tuple(server.strip() for server in servers),
+            servers,
             subject,
             form.optional("user"),
             form.secret("password"),

@@ -37,7 +37,10 @@ class KafkaTransport:
     def read(cls, form: TransportForm) -> "KafkaTransport":
         """Read the keys of a config."""
         return cls(
-            form.host("servers"), form.text("topic"), form.options("options"), form.number("rate")
+            ",".join(form.servers("servers")),
+            form.text("topic"),
+            form.options("options"),
+            form.number("rate"),
         )
 
     @property

@@ -2,6 +2,7 @@
 
 import smtplib
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from tidings.channels.card import plain_line
 from tidings.channels.person_channel import read_mail_address
 from tidings.channels.sender import SENT, Outcome, Status
 from tidings.channels.transport import Secret, TransportForm
-from tidings.errors import InvalidForm, described, shown
+from tidings.errors import InvalidForm, TidingsError, described, shown
+from tidings.formats.redaction import hider
 from tidings.model import validate
 
 STARTTLS: Final = "starttls"
@@ -31,6 +33,8 @@ _REASON_CHARACTERS: Final = 300
 _OPERATION_S: Final = 10.0
 _CLOSING: Final = 421
 _NO_UTF8: Final = "the mail server has no SMTPUTF8, so it takes names of mailboxes in ASCII only"
+
+_NOT_ASCII: Final = "logins to mail servers take a user and a password in ASCII only"
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,24 @@ class SmtpConnections:
         What the server refuses for good (5xx) about the recipient or the mail is given up.
         Everything else, also a login that fails, may work another time.
         """
+        outcome = self._outcome(to, mail)
+        return outcome if outcome is SENT else outcome._replace(reason=self._hide(outcome.reason))
+
+    def _hide(self, text: str) -> str:
+        """Hide the login in the words of a server, which may repeat what it refuses."""
+        user, secret = self._settings.user, self._settings.password
+        if user is None or secret is None:
+            return text
+        try:
+            password = secret.reveal()
+        except TidingsError:  # it is not set, so nobody has been told
+            return text
+        plain = (user, password, f"\0{user}\0{password}")
+        return hider(
+            [*plain, *(b64encode(each.encode(errors="replace")).decode() for each in plain)]
+        )(text)
+
+    def _outcome(self, to: str, mail: EmailMessage) -> Outcome:
         try:
             self._deliver(to, mail)
         except smtplib.SMTPRecipientsRefused as error:
@@ -215,11 +237,18 @@ def _connect(settings: SmtpSettings) -> smtplib.SMTP:
         if settings.security == STARTTLS:
             smtp.starttls(context=_trust(settings.ca_file))
         if settings.user is not None and settings.password is not None:
-            smtp.login(settings.user, settings.password.reveal())
+            _log_in(smtp, settings.user, settings.password.reveal())
     except BaseException:
         smtp.close()
         raise
     return smtp
+
+
+def _log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
+    try:
+        smtp.login(user, password)
+    except UnicodeError:  # its text shows a part of the password
+        raise smtplib.SMTPException(_NOT_ASCII) from None
 
 
 @lru_cache

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from tidings.channels.sender import Sender
 from tidings.errors import InvalidForm, TidingsError, shown
-from tidings.formats.redaction import HIDDEN, is_secret, shown_safely
+from tidings.formats.redaction import HIDDEN, is_secret, is_server, shown_safely
 from tidings.model import validate
 from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import NEW, Channel
@@ -86,6 +86,19 @@ class TransportForm:
                 f"{name} must not hold a user or a password; they have their own keys"
             )
         return value
+
+    def servers(self, name: str, default: str | None = None) -> tuple[str, ...]:
+        """Return a list of servers, each a host with or without a scheme and a port.
+
+        Anything else may hold a password, so it is refused unshown.
+        """
+        listed = tuple(server.strip() for server in self.text(name, default).split(","))
+        if not all(map(is_server, listed)):
+            raise InvalidForm(
+                f"{name} must list hosts such as node1:4222, without a user or a password; they "
+                "have their own keys"
+            )
+        return listed
 
     def optional(self, name: str) -> str | None:
         """Return a text, or None if the key is missing."""

@@ -24,6 +24,7 @@ _CREDENTIALS: Final = re.compile(r"pass(?:word|wd)?\b|\bpwd\b|secret", re.IGNORE
 _FOLLOWED: Final = re.compile(rf"(?:{_CREDENTIALS.pattern})\W*\s", re.IGNORECASE)
 _ASSIGNMENT: Final = re.compile(r"\w\s*=")
 _SCHEME: Final = re.compile(r"^\W*[A-Za-z][\w+.\-]+\s*:")
+_SERVER: Final = re.compile(r"(?:[A-Za-z_]+://)?(?:[\w.\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _SIGNS: Final = re.compile(r"[/#?@:;&=,\s'\"]+")
 # Shorter parts occur in many words and reveal nothing; those below `_LONG` are hidden only if they
 # are whole words.
@@ -55,6 +56,15 @@ def is_like_address(text: str) -> bool:
     """
     forms = (_SCHEME, _ASSIGNMENT, _FOLLOWED)
     return "@" in text or any(form.search(text) for form in forms)
+
+
+def is_server(text: str) -> bool:
+    """Return whether a text is a host, with or without a scheme and a port, and nothing else.
+
+    >>> is_server("nats://node1:4222"), is_server("nats://ann:swordfish")
+    (True, False)
+    """
+    return _SERVER.fullmatch(text) is not None
 
 
 def shown_safely(value: object) -> str:

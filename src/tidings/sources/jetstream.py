@@ -19,7 +19,7 @@ from nats.js.errors import NotFoundError
 
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import NATS
-from tidings.formats.redaction import Hide, hider_of, shown_safely
+from tidings.formats.redaction import Hide, hider_of, is_server, shown_safely
 from tidings.sources.offsets import (
     OffsetForm,
     Span,
@@ -40,6 +40,7 @@ from tidings.sources.options import (
 from tidings.sources.protocol import EARLIEST, LATEST, MESSAGES, Position
 
 T = TypeVar("T")
+_SCHEMES: Final = ("nats://", "tls://", "ws://", "wss://")
 _KNOWN: Final = (
     *("servers", "stream", "subject", "user", "password", "token", "credentials"),
     *("startingSequence", "maxRecordsPerTrigger", "failOnDataLoss", "patienceMs"),
@@ -81,7 +82,7 @@ def read_options(texts: OptionTexts) -> JetStreamOptions:
     listed = read_required(NATS, small, "servers", "servers = 'nats://localhost:4222'")
     servers = tuple(server.strip() for server in listed.split(",") if server.strip())
     for server in servers:
-        if "@" in server or not server.startswith(("nats://", "tls://", "ws://", "wss://")):
+        if not is_server(server) or not server.startswith(_SCHEMES):
             raise SourceError(
                 f"{NATS}: servers must list addresses such as 'nats://node1:4222', with `user` and "
                 f"`password` as options of their own, not {shown_safely(server)}"

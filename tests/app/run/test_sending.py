@@ -160,7 +160,7 @@ def test_after_an_error_the_outbox_keeps_the_rest(tmp_path: Path) -> None:
         ),
         ('[[channels]]\ntype = "nats"\nsubject = "a"\n' * 2, "two channels with the id 'nats'"),
         ('[[channels]]\ntype = "kafka"\nservers = "s:1"\ntopic = "t"\nstart = "x"', "start"),
-        ('[[channels]]\ntype = "nats"\nsubject = "a"\nservers = "nats://a:pw@h"', "apart"),
+        ('[[channels]]\ntype = "nats"\nsubject = "a"\nservers = "nats://a:pw@h"', "own keys"),
     ],
 )
 def test_a_table_that_is_wrong_is_refused_by_name(tmp_path: Path, table: str, message: str) -> None:
