@@ -350,3 +350,10 @@ def test_pipes_and_devices_are_refused(tmp_path, suffix, read):
     for path in (pipe, device):
         with pytest.raises(InvalidForm, match=rf"{path.name}: this is a pipe or a device"):
             list(read(path))
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    loop = tmp_path / "loop.jsonl"
+    loop.symlink_to(loop)
+    with pytest.raises(InvalidForm, match=r"loop\.jsonl: the file cannot be read: Too many"):
+        files.read_events(loop)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import chain
 from os import PathLike
+from os.path import realpath
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Generic, Protocol, TypeVar
 
@@ -167,7 +168,8 @@ def _read(
     check_limits(limits, InvalidForm)
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
-        file = checks.regular_file(Path(path).resolve(strict=True))
+        # `Path.resolve` reports a loop of links by a RuntimeError, `realpath` by an OSError.
+        file = checks.regular_file(Path(realpath(path, strict=True)))
         if layout is not None:
             kind = replace(kind, file=FileLayout(layout, file))
         records = read(file, kind, limits)

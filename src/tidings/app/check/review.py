@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from os.path import realpath
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,8 +90,8 @@ def review(paths: Sequence[Path]) -> Review:
     for path in paths:
         if path.suffix.lower() == ".toml":
             _review_config(path, result)
-    done = {file.path.resolve() for file in result.checked}
-    audit = _audit_files(path for path in paths if path.resolve() not in done)
+    done = {realpath(file.path) for file in result.checked}
+    audit = _audit_files(path for path in paths if realpath(path) not in done)
     result.include(audit)
     result.read_back(audit.subscribers)
     return result

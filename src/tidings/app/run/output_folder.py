@@ -114,8 +114,8 @@ class OutputFolder:
         """
         manifest = self._read_manifest()
         ends: list[str] = manifest[_ENDS]
-        if file is not None and str(file.resolve()) not in ends:
-            ends = [*ends, str(file.resolve())][-_KEPT_ENDS:]
+        if file is not None and realpath(file) not in ends:
+            ends = [*ends, realpath(file)][-_KEPT_ENDS:]
             self._write_manifest({**manifest, _ENDS: ends})
         return ends
 
@@ -241,7 +241,7 @@ def _can_resume(manifest: Form) -> bool:
 def _place(source: Source | SparkSource | MessageSource) -> str:
     """Return where events come from, without secrets."""
     if isinstance(source, Source):
-        return str(source.folder.resolve() / source.pattern)
+        return str(Path(realpath(source.folder)) / source.pattern)
     options = source.options
     places = [f"{key}={shown_safely(options[key])}" for key in _PLACES if key in options]
     return " ".join([source.format, *places])
