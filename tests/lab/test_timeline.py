@@ -68,6 +68,16 @@ def test_a_period_limits_the_windows_but_not_what_they_hold() -> None:
     assert "1 candidate from <time>1970-01-01T00:00:00Z</time> to " in timeline_page(first)
 
 
+def test_publications_after_the_period_do_not_count() -> None:
+    """A window that counts publications is still open: only two of three have come."""
+    recording = read_recording(FILMS, SUBSCRIPTIONS)
+    policy = Policy(k=1, window={"name": "periodic", "length": 3, "count": "published"})
+    assert timeline(recording, "ann", end=60, policy=policy).windows == ()
+    (window,) = timeline(recording, "ann", end=180, policy=policy).windows
+    assert window.candidates == 3
+    assert timeline(recording, "ann", start=-9, end=-1, policy=policy).matches == 0
+
+
 def test_rules_and_histories_have_their_fates() -> None:
     recording = read_recording(FILMS, SUBSCRIPTIONS)
     quota = Policy(k=5, rules=[{"name": "quota", "n": 1, "per": "day", "pick": "first"}])

@@ -116,8 +116,8 @@ def timeline(
             f"the period ends at {format_time(end_us)}, before it starts at {format_time(start_us)}"
         )
     person = replace(own.subscribers[0], policy=policy or own.subscribers[0].policy)
-    until = Moment(end_us, int(own.sequences[-1]))
     seen = [event for event in own.events if event.published_us <= end_us]
+    until = Moment(end_us, int(own.sequences[len(seen) - 1]) if seen else 0)
     explainer = Explainer(replace(own, events=seen).replay(person, until), person)
     if explainer.set_aside is not None:
         raise InvalidPolicy(f"the policy fails on these publications: {explainer.set_aside}")
