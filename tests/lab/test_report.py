@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.lab.recordings import POLICIES, small_comparison
 
-from tidings.lab.report import duration, report_page
+from tidings.lab.report import duration, report_page, time_lines
 from tidings.lab.run_comparison import compare
 
 HOSTILE = "<script>alert('x')</script>"
@@ -92,3 +92,13 @@ def test_one_policy_needs_no_comparison() -> None:
 
 def test_durations_have_one_unit() -> None:
     assert [duration(s) for s in (0.5, 90, 86_400 * 3)] == ["0.5 s", "1.5 min", "3 d"]
+
+
+def test_a_short_recording_has_no_spans_after_its_end() -> None:
+    comparison = compare(
+        [{"id": f"e{n}", "published_at": n, "attributes": {"a": 1}} for n in (0, 1, 1.5, 4)],
+        [{"id": "s", "subscriber": "ann", "where": "a = 1"}],
+        {"all": {"k": 9}},
+    )
+    seconds, (line,) = time_lines(comparison)
+    assert (seconds, line.counts) == (1, [1, 2, 0, 0, 1])

@@ -93,6 +93,14 @@ def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:
     assert small_comparison(out=tmp_path, until=10**6, fresh=True).until_us == 10**12
 
 
+def test_no_picture_of_an_earlier_comparison_stays(tmp_path: Path) -> None:
+    write_comparison(small_comparison(out=tmp_path), tmp_path)
+    made = workload(seed=4, events=80, subscribers=6)
+    one = compare(made.events, made.subscriptions, {"all": {"k": 9}}, out=tmp_path, fresh=True)
+    paths = write_comparison(one, tmp_path)
+    assert {*(tmp_path / "plots").iterdir()} == {path for path in paths if path.suffix == ".svg"}
+
+
 def test_time_goes_on_until_an_instant() -> None:
     daily = {"daily": {"k": 2, "window": {"name": "periodic", "length": "1d"}}}
     made = workload(seed=4, events=20, subscribers=2)
@@ -101,7 +109,8 @@ def test_time_goes_on_until_an_instant() -> None:
     )
     assert open_.deliveries.num_rows == 0
     assert closed.deliveries.num_rows == 4
-    with pytest.raises(TidingsError, match="until is before the last publication"):
+    reason = "until, 1970-01-01T00:00:01Z, is before the last publication, at 1970-01-01T00:0"
+    with pytest.raises(TidingsError, match=reason):
         compare(made.events, made.subscriptions, daily, until=1)
 
 

@@ -28,6 +28,8 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     """Write all files of a comparison; return their paths, the report first."""
     plots = folder / "plots"
     plots.mkdir(parents=True, exist_ok=True)
+    for old in plots.glob("*.svg"):  # those of a comparison of more policies
+        old.unlink()
     paths = [comparison.report(folder / REPORT)]
     for name, table in _tables(comparison).items():
         paths.append(folder / f"{name}.csv")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _BINS: Final = 96
-"""Spans of time in a picture: of a day, quarters of an hour."""
+"""The most spans of time in a picture: of a day, quarters of an hour. None is below a second."""
 _DAYS, _HOURS, _MINUTES = 86_400.0, 3_600.0, 60.0
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)")
 
@@ -299,12 +299,14 @@ class TimeLine(NamedTuple):
 def time_lines(comparison: "Comparison") -> tuple[float, list[TimeLine]]:
     """Return the seconds of a span, and the deliveries of each policy by span."""
     start_us = int(comparison.recording.published_us[0])
-    span_us = max(SECOND_US, -(-(comparison.until_us - start_us + 1) // _BINS))
+    whole_us = comparison.until_us - start_us + 1
+    span_us = max(SECOND_US, -(-whole_us // _BINS))
+    bins = -(-whole_us // span_us)
     lines = list[TimeLine]()
     for name in comparison.policies:
         times = comparison.delivered_by(name)["delivered_at"].cast("int64").to_numpy()
-        places = np.clip((times - start_us) // span_us, 0, _BINS - 1)
-        lines.append(TimeLine(name, np.bincount(places, minlength=_BINS).tolist()))
+        places = np.clip((times - start_us) // span_us, 0, bins - 1)
+        lines.append(TimeLine(name, np.bincount(places, minlength=bins).tolist()))
     return span_us / SECOND_US, lines
 
 

@@ -27,7 +27,7 @@ from tidings.lab.variants import PolicyInputs, Variant, read_variants
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event, Subscription
-from tidings.model.values import parse_time_us
+from tidings.model.values import format_time, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 
 EngineName = Literal["local", "spark"]
@@ -110,7 +110,10 @@ def compare_recording(
     last_us = int(recording.published_us[-1])
     until_us = last_us if until is None else parse_time_us(until)
     if until_us < last_us:
-        raise TidingsError("until is before the last publication")
+        raise TidingsError(
+            f"until, {format_time(until_us)}, is before the last publication, at "
+            f"{format_time(last_us)}"
+        )
     people = len(recording.subscribers)
     if settings.parts is None:
         count = min(-(-people // PEOPLE_IN_PART), MOST_PARTS)
