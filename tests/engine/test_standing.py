@@ -148,6 +148,22 @@ def test_compiled_windows_lead_to_the_same_explanation(
         assert [engine.explain("ann", name) for name in names] == by_definition
 
 
+@given(LONG, st.integers(1, 9), CHOICES, st.integers(1, 3))
+def test_earlier_periods_change_no_explanation(
+    stream: list[tuple[int, int, int]], seconds: int, diversify: Any, k: int
+) -> None:
+    engine = engine_of(Policy(k=k, window=Periodic(f"{seconds}s"), diversify=diversify))
+    at = 0
+    for number, (rank, gap, genre) in enumerate(stream):
+        at += gap
+        engine.publish(event(f"e{number}", rank if rank < 9 else 99, at, g=genre))
+    names = [f"e{number}" for number in range(len(stream))]
+    from_its_period = [engine.explain("ann", name) for name in names]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_period_start", lambda part, match: None)
+        assert [engine.explain("ann", name) for name in names] == from_its_period
+
+
 def test_the_first_and_the_last_of_sliding_windows_are_told() -> None:
     engine = engine_of(Policy(k=1, window=Sliding(3)))
     engine.publish_many([event("a", 9, 1), event("b", 5, 2)])

@@ -23,6 +23,7 @@ from tidings.rules import Verdict
 from tidings.window import WINDOWS, Moment, Window
 from tidings.window.buffer import MatchBuffer, NumberedMatch, describe_window, event_ids
 from tidings.window.length import Length
+from tidings.window.periodic import Periodic
 
 Cause = Literal["rank", "age", "id", "similarity"]
 State = Literal["passed", "open", "waiting", "expired", "chosen"]
@@ -194,7 +195,9 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
         return None
     witness = _Witness(policy, event)
     window = policy.window.open(witness)
-    if len(matches) > _MANY and _follows_from_deliveries(policy.window):
+    if (start_us := _period_start(policy.window, matches[first][0])) is not None:
+        steps = [step for step in steps if step.now.us >= start_us]
+    elif len(matches) > _MANY and _follows_from_deliveries(policy.window):
         skipped = _Shortcut(policy, matches).take(window, witness, first)
         steps = [Offered(*each) for each in matches[skipped:]]
     for match, at in steps:
@@ -268,6 +271,13 @@ class _Shortcut:
         later = enumerate(self._matches[first + 1 :], start=first + 1)
         gone = (n for n, (_, now) in later if coordinate < axis.end(now, n + 1) - axis.size)
         return next(gone, len(self._matches)) - 1
+
+
+def _period_start(part: Any, match: Match) -> int | None:
+    """Return when the period of a match began, if nothing before it matters."""
+    if type(part) is not Periodic or part.wait or part.periods is None:
+        return None
+    return part.periods.period(match.event.published_us).start
 
 
 def _follows_from_deliveries(part: Any) -> bool:

@@ -128,6 +128,7 @@ class InterestReplay:
     subscriptions: Sequence[Subscription]
     prefers: Sequence[tuple[str, str]] = ()
     _matched: dict[Scorer, _MatchedEvents] = field(default_factory=dict, init=False, repr=False)
+    _offers: dict[Scorer, Sequence[Offer]] = field(default_factory=dict, init=False, repr=False)
     _matches: dict[Scorer, dict[int, _EventMatch]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -181,11 +182,15 @@ class InterestReplay:
             raise InvalidPolicy(reason)
         return ReplayedDeliveries(deliveries, feeds.take_verdicts().get(self.subscriber, []))
 
-    def offers(self, scorer: Scorer) -> list[Offer]:
+    def offers(self, scorer: Scorer) -> Sequence[Offer]:
         """Return the matches of the subscriber, each with the moment of its publication."""
-        events, moments, _, matches, matched, _ = self._matching(scorer)
-        rows = zip(events, matches.ranks.tolist(), matched, moments, strict=True)
-        return [(Match(self.subscriber, event, *rank), now) for event, *rank, now in rows]
+        if scorer not in self._offers:
+            events, moments, _, matches, matched, _ = self._matching(scorer)
+            rows = zip(events, matches.ranks.tolist(), matched, moments, strict=True)
+            self._offers[scorer] = [
+                (Match(self.subscriber, event, *rank), now) for event, *rank, now in rows
+            ]
+        return self._offers[scorer]
 
     def _matching(self, scorer: Scorer) -> _MatchedEvents:
         if scorer not in self._matched:

@@ -1,6 +1,5 @@
 """Examples of what one policy would have delivered and another not, each with the reason."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -87,8 +86,11 @@ def _most_different(variants: Sequence[Variant], delivered: pa.Table) -> list[st
     """Return the subscribers with the most deliveries that not all policies made."""
     keys = delivered.group_by(["subscriber", "event"]).aggregate([("policy", "count")])
     partly = keys.filter(pc.less(keys["policy_count"], len(variants)))
-    counts = Counter(partly["subscriber"].to_pylist())
-    return sorted(counts, key=lambda name: (-counts[name], name))[:PEOPLE]
+    counts = partly["subscriber"].value_counts().to_pylist()
+    return [
+        each["values"]
+        for each in sorted(counts, key=lambda each: (-each["counts"], each["values"]))[:PEOPLE]
+    ]
 
 
 def _difference(
