@@ -6,9 +6,10 @@ from typing import Any
 
 from tests.lab.recordings import POLICIES, small_comparison
 
-from tidings.lab.report import duration, report_page, time_lines
+from tidings.lab.report import TABLE, duration, report_page, summary_table, time_lines
 from tidings.lab.run_comparison import compare
 
+HEADINGS = ["policy", *(figure.heading for figure in TABLE)]
 HOSTILE = "<script>alert('x')</script>"
 
 
@@ -102,3 +103,21 @@ def test_a_short_recording_has_no_spans_after_its_end() -> None:
     )
     seconds, (line,) = time_lines(comparison)
     assert (seconds, line.counts) == (1, [1, 2, 0, 0, 1])
+
+
+def test_the_best_values_stand_out_but_more_deliveries_are_not_better() -> None:
+    rows = {
+        row[0].text: {
+            heading: cell.get("class")
+            for heading, cell in zip(HEADINGS, row.iter("td"), strict=True)
+        }
+        for row in summary_table(small_comparison()).iter("tr")
+        if row[0].tag == "td"
+    }
+    bold = {heading for row in rows.values() for heading, kind in row.items() if kind == "best"}
+    assert {"Average score", "Age"} <= bold
+    assert not {"policy", "Deliveries", "Delivered share"} & bold
+    ages = {row["policy"]: row["mean_age_s"] for row in small_comparison().summary.to_pylist()}
+    assert [name for name, row in rows.items() if row["Age"] == "best"] == [
+        name for name, age in ages.items() if age == min(ages.values())
+    ]

@@ -53,7 +53,7 @@ def _percent(value: float) -> str:
 class Figure(NamedTuple):
     """A figure of policies: its column, heading, meaning, form, and its largest value if fixed.
 
-    The best value is the largest, or the smallest if `less_is_better`.
+    The `best` value stands out, if one is: more deliveries are not better by themselves.
     """
 
     column: str
@@ -61,28 +61,32 @@ class Figure(NamedTuple):
     meaning: str
     write: Callable[[float], str]
     top: float | None = None
-    less_is_better: bool = False
+    best: Callable[..., float] | None = None
 
 
 FIGURES: Final = (
     Figure("delivered", "Deliveries", "events sent to all subscribers together", _number),
     Figure("share", "Delivered share", "of all matches, the share that was sent", _percent, 1.0),
-    Figure("mean_score", "Average score", "of what was sent, before decay", _decimal),
-    Figure("diversity", "Diversity", "mean distance within a subscriber's last ten", _decimal, 1.0),
+    Figure("mean_score", "Average score", "of what was sent, before decay", _decimal, best=max),
+    Figure(
+        "diversity", "Diversity", "mean distance within a subscriber's last ten", _decimal, 1.0, max
+    ),
     Figure(
         "mean_age_s",
         "Age",
         "from publication to delivery, on average",
         duration,
-        less_is_better=True,
+        best=min,
     ),
-    Figure("coverage", "Coverage", "subscriptions with a match that got something", _percent, 1.0),
+    Figure(
+        "coverage", "Coverage", "subscriptions with a match that got something", _percent, 1.0, max
+    ),
 )
 TABLE: Final = (
     *FIGURES[:2],
-    Figure("mean_rank", "Average rank", "of what was sent, when it was sent", _decimal),
+    Figure("mean_rank", "Average rank", "of what was sent, when it was sent", _decimal, best=max),
     *FIGURES[2:],
-    Figure("receivers", "Receivers", "subscribers that got something", _number),
+    Figure("receivers", "Receivers", "subscribers that got something", _number, best=max),
 )
 _DEFINITIONS: Final = (
     ("Match", "a publication that at least one subscription of a subscriber covers, once for each"),
@@ -222,8 +226,8 @@ def _figure_cell(
 ) -> Element:
     value = row[figure.column]
     known = [each[figure.column] for each in rows if each[figure.column] is not None]
-    best = (min if figure.less_is_better else max)(known, default=None)
-    is_best = value is not None and value == best and min(known) < max(known)
+    differ = bool(known) and min(known) < max(known)
+    is_best = figure.best is not None and differ and value == figure.best(known)
     text = "-" if value is None else figure.write(value)
     return tag("td", text, class_="best") if is_best else tag("td", text)
 
