@@ -15,7 +15,7 @@ from tidings.diversify.distance import checked_distance
 from tidings.diversify.plain.choose import plain_choice
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.single import Feed, PolicyChooser, fast_choice
-from tidings.model.calendar import LONGEST_US
+from tidings.model.calendar import LONGEST_US, Period
 from tidings.model.records import Match
 from tidings.model.values import format_time, rounded
 from tidings.policy import Policy, Subscriber
@@ -195,8 +195,8 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
         return None
     witness = _Witness(policy, event)
     window = policy.window.open(witness)
-    if (start_us := _period_start(policy.window, matches[first][0])) is not None:
-        steps = [step for step in steps if step.now.us >= start_us]
+    if (period := _period_of(policy.window, *matches[first])) is not None:
+        steps = [step for step in steps if period.start <= step.now.us < period.end]
     elif len(matches) > _MANY and _follows_from_deliveries(policy.window):
         skipped = _Shortcut(policy, matches).take(window, witness, first)
         steps = [Offered(*each) for each in matches[skipped:]]
@@ -273,11 +273,13 @@ class _Shortcut:
         return next(gone, len(self._matches)) - 1
 
 
-def _period_start(part: Any, match: Match) -> int | None:
-    """Return when the period of a match began, if nothing before it matters."""
+def _period_of(part: Any, match: Match, at: Moment) -> Period | None:
+    """Return the period of time in which a match stands, if nothing before and after it matters."""
     if type(part) is not Periodic or part.wait or part.periods is None:
         return None
-    return part.periods.period(match.event.published_us).start
+    period = part.periods.period(match.event.published_us)
+    # A match that came after the end of its period stands in another one.
+    return period if period.start <= at.us < period.end else None
 
 
 def _follows_from_deliveries(part: Any) -> bool:
