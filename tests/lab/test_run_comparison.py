@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.lab.recordings import POLICIES, small_comparison
 
+import tidings.lab.replay as replay_module
 import tidings.lab.run_comparison as module
 from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
@@ -84,6 +85,18 @@ def test_an_interrupted_comparison_continues(
     assert len(calls) == 4
     write_comparison(resumed, tmp_path / "stopped")
     assert files(tmp_path / "stopped") == files(tmp_path / "whole")
+
+
+def test_parts_that_are_read_have_the_layout_of_computed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schema and chunks show in the bytes of Parquet files."""
+    monkeypatch.setattr(replay_module, "CHUNK", 16)
+    computed, read = (small_comparison(parts=3, out=tmp_path) for _ in range(2))
+    assert read.deliveries == computed.deliveries
+    assert str(read.deliveries.schema) == str(computed.deliveries.schema)
+    for comparison in (computed, read):
+        assert comparison.deliveries["event"].num_chunks == len(POLICIES)
 
 
 def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tidings.engine.quality import Distances, QualitySums, Report, RunningMean
 from tidings.formats.markup import fragment
 from tidings.lab.examples import Example, find_examples
 from tidings.lab.recording import Recording
-from tidings.lab.replay import SUMS, PartTables
+from tidings.lab.replay import DELIVERED, SUMS, PartTables
 from tidings.lab.report import report_page, summary_table
 from tidings.lab.variants import Variant
 from tidings.model.values import SECOND_US
@@ -239,7 +239,12 @@ def joined(parts: Sequence[PartTables], policies: Sequence[str]) -> PartTables:
     """Return the tables of all parts together; deliveries stay policy by policy."""
     tables = [pa.concat_tables(each) for each in zip(*parts, strict=True)]
     delivered, *others = tables
-    by_policy = [delivered.filter(pc.equal(delivered["policy"], name)) for name in policies]
+    # Files must not tell which parts were read and which were computed: Parquet renames the items
+    # of lists, and chunks show in its pages.
+    delivered = delivered.cast(DELIVERED)
+    by_policy = [
+        delivered.filter(pc.equal(delivered["policy"], name)).combine_chunks() for name in policies
+    ]
     sums, ruled, common, aside = others
     return PartTables(pa.concat_tables(by_policy), sums, _summed(ruled), _summed(common), aside)
 

@@ -18,24 +18,6 @@ from tidings.lab.variants import Variant
 _MARK: Final = "comparison.sha256"
 
 
-class PartMemory:
-    """Finished parts in memory, for a comparison without a folder."""
-
-    def __init__(self) -> None:
-        self._tables: dict[int, PartTables] = {}
-
-    def __contains__(self, part: int) -> bool:
-        return part in self._tables
-
-    def write(self, part: int, tables: PartTables) -> None:
-        """Keep the tables of a part."""
-        self._tables[part] = tables
-
-    def read(self, part: int) -> PartTables:
-        """Return the tables of a finished part."""
-        return self._tables[part]
-
-
 class PartFolder:
     """Finished parts in a folder, each a folder of Parquet files that appears at once.
 

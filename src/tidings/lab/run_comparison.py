@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.layout import AS_IT_IS, Layout
 from tidings.lab.comparison import Comparison, joined
-from tidings.lab.part_folder import PartFolder, PartMemory, fingerprint
+from tidings.lab.part_folder import PartFolder, fingerprint
 from tidings.lab.recording import Recording, read_recording
 from tidings.lab.replay import PartTables, replay
 from tidings.lab.variants import PolicyInputs, Variant, read_variants
@@ -178,20 +178,21 @@ def _run(
     progress: Progress,
 ) -> list[PartTables]:
     """Return the tables of all parts; finished ones are not computed again."""
-    parts: PartFolder | PartMemory = PartMemory()
+    folder, finished = None, dict[int, PartTables]()
     if settings.out is not None:
         task = tasks[0]
         mark = fingerprint(recording, task.variants, task.until_us, len(tasks))
-        parts = PartFolder(settings.out, mark, fresh=settings.fresh)
-    todo = {part: task for part, task in tasks.items() if part not in parts}
-    done = len(tasks) - len(todo)
-    progress(done, len(tasks))
+        folder = PartFolder(settings.out, mark, fresh=settings.fresh)
+        finished = {part: folder.read(part) for part in tasks if part in folder}
+    todo = {part: task for part, task in tasks.items() if part not in finished}
+    progress(len(finished), len(tasks))
     run = _run_on_spark if settings.engine == "spark" else _run_here
     for part, tables in run(recording.events, todo):
-        parts.write(part, tables)
-        done += 1
-        progress(done, len(tasks))
-    return [parts.read(part) for part in tasks]
+        if folder is not None:
+            folder.write(part, tables)
+        finished[part] = tables
+        progress(len(finished), len(tasks))
+    return [finished[part] for part in tasks]
 
 
 def _run_here(
