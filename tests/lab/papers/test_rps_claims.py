@@ -136,4 +136,4 @@ def test_claims_of_figure_9_depend_on_the_costs():
     good = {0.5: overlap_cost(10, 9), 2.0: overlap_cost(40, 10, r=20, **faster)}
     assert failures(rps_figure_9.exhibit(good)) == []
     bad = {0.5: overlap_cost(10, 9, sopt_r=13), 2.0: overlap_cost(9, 9)}
-    assert len(failures(rps_figure_9.exhibit(bad))) == 3
+    assert len(failures(rps_figure_9.exhibit(bad))) == 4

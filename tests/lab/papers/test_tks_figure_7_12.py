@@ -14,6 +14,7 @@ from tidings.lab.papers.tks_figure_7_12 import (
     _Streams,
     advantage_grows,
     at_most_linear,
+    blsh_is_always_faster,
     blsh_is_faster,
     both_agree,
     error_costs,
@@ -55,6 +56,16 @@ def measured(small: float, large: float, times: dict[str, dict[int, float]]) -> 
 def test_claims_about_methods(claim) -> None:
     assert claim(GOOD).holds
     assert not claim(BAD).holds
+
+
+def test_blsh_may_be_faster_in_large_windows_only() -> None:
+    curves = {NAIVE: {100: 1.0, 1000: 90.0}, BLSH: {100: 4.0, 1000: 10.0}}
+    assert blsh_is_faster(curves).holds
+    always = blsh_is_always_faster(curves)
+    assert not always.holds
+    assert always.ours == "0.25 times as fast at w = 100, 9.00 times as fast at w = 1,000"
+    assert always.reason.startswith("In windows of up to 100 ")
+    assert blsh_is_always_faster({**curves, NAIVE: {100: 5.0, 1000: 90.0}}).holds
 
 
 def test_claims_about_dimensions() -> None:

@@ -8,6 +8,7 @@ from tidings.lab.papers.tks_figure_7_5 import (
     ranks_agree_less,
     ranks_fall,
     sets_agree,
+    with_a_choice,
 )
 
 
@@ -37,3 +38,10 @@ def test_claims_follow_from_the_probabilities(claim) -> None:
     opposite = {0.35: {10: Agreement(0.3, 0.4), 1000: Agreement(0.6, 0.7)}}
     assert claim(thesis).holds
     assert not claim(opposite).holds
+
+
+def test_windows_from_which_everything_is_chosen_prove_nothing() -> None:
+    both = Agreement(0.5, 0.2)
+    agreements = {0.35: {10: Agreement(1.0, 1.0), 20: both}}
+    assert with_a_choice(agreements, 10) == {0.35: {20: both}}
+    assert not sets_agree(with_a_choice(agreements, 10)).holds

@@ -35,3 +35,8 @@ def test_preferences_stay_positive_and_at_most_one() -> None:
 def test_claims_follow_from_the_probabilities(claim) -> None:
     assert claim({10: {0.1: Agreement(0.8, 0.4), 1.0: Agreement(0.5, 0.1)}}).holds
     assert not claim({10: {0.1: Agreement(0.3, 0.3), 1.0: Agreement(0.5, 0.5)}}).holds
+
+
+def test_a_larger_change_in_between_counts_too() -> None:
+    rises = {0.1: Agreement(0.6, 0.1), 0.5: Agreement(0.8, 0.1), 1.0: Agreement(0.5, 0.1)}
+    assert not small_changes_matter_less({10: rises}).holds

@@ -15,8 +15,10 @@ from tidings.lab.papers.tks_figure_7_9 import (
     PivotOpIndex,
     graphs,
     overhead_is_the_graph,
-    relations_outgrow,
+    relations_by_size,
+    relations_explode,
     takes_twice_as_long,
+    updates_take_longer,
 )
 from tidings.model.records import Event, Subscription
 
@@ -65,6 +67,23 @@ def test_claims_follow_from_times(claim, good, bad) -> None:
     assert not claim(built(*bad)).holds
 
 
-def test_relations_are_compared_with_tuples() -> None:
-    assert relations_outgrow({1: Construction(10, 40, {})}).holds
-    assert not relations_outgrow({1: Construction(10, 15, {})}).holds
+def test_quadratic_relations_do_not_explode() -> None:
+    built = {1: Construction(10, 40, {})}
+    assert relations_explode(built, {2: 4, 3: 8, 4: 16, 8: 256}).holds
+    quadratic = relations_explode(built, {d: d * (d - 1) / 2 for d in (2, 3, 8, 32)})
+    assert not quadratic.holds
+    assert quadratic.ours.startswith("1 of 2 tuples, 496 of 32;")
+
+
+def test_relations_are_counted_by_the_size_of_subscriptions() -> None:
+    parts = [("x = 'a'", 0.5), ("y = 'b'", 0.25), ("z = 'c'", 1.0), ("z = 'd'", 0.7)]
+    drawn = [Subscription(f"s{n}", "u", any=parts[:n]) for n in (2, 4, 4)]
+    assert relations_by_size(drawn) == {2: 1, 4: 6}
+
+
+def test_the_time_of_an_update_may_grow() -> None:
+    def built(*ms: float) -> dict[int, Construction]:
+        return {10**n: Construction(1, 1, {MODIFIED: each}) for n, each in enumerate(ms, start=1)}
+
+    assert updates_take_longer(built(10.0, 150.0)).holds
+    assert not updates_take_longer(built(10.0, 105.0)).holds

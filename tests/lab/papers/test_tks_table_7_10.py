@@ -65,3 +65,9 @@ def test_claims_follow_from_the_values(fits: bool) -> None:
 def test_p_values_that_depend_on_k_are_shown() -> None:
     assert size_does_not_matter(TABLE).holds
     assert not size_does_not_matter({name: {20: 0.9, 500: 0.1} for name in TABLE}).holds
+
+
+def test_p_values_of_zero_are_named_where_they_decide_a_claim() -> None:
+    zero = size_does_not_matter({name: {20: 0.0, 500: 0.001} for name in TABLE})
+    assert (zero.holds, zero.ours) == (True, "by 0.00, since all are 0")
+    assert size_does_not_matter(TABLE).ours == "by 0.10"

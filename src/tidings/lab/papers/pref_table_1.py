@@ -50,6 +50,8 @@ TABLE: Final[Choices] = {
 MANY: Final = (30, 12)
 """The n and k from which brute force is out of reach in the paper: half a day and more."""
 ALL_SETS: Final = 1 << 62
+ROUNDED: Final = 0.001
+"""How much the three digits of the table can change a loss."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def exhibit(choices: Choices) -> Exhibit:
         DataTable(columns, rows, timed),
         (
             within_the_table(choices),
+            within_each_row(choices),
             less_than_one_percent(choices),
             never_better_than_the_best(choices),
             brute_force_explodes(choices),
@@ -127,10 +130,27 @@ def within_the_table(choices: Choices) -> Claim:
         max(each.loss for each in TABLE.values()),
     )
     return Claim(
-        "The heuristic misses no more of the best diversity than in the table.",
+        "The heuristic misses no more of the best diversity than in the worst row of the table.",
         f"{min(each.loss for each in TABLE.values()):.1%} to {paper:.1%}",
         f"{min(each.loss for each in choices.values()):.1%} to {most:.1%}",
         most <= paper,
+    )
+
+
+def within_each_row(choices: Choices) -> Claim:
+    """Claim that the heuristic loses no more than in the same row of the table."""
+    more = [pair for pair, each in choices.items() if each.loss > TABLE[pair].loss + ROUNDED]
+    return Claim(
+        "The heuristic misses no more than in the same row of the table.",
+        f"{len(TABLE)} rows",
+        f"in {len(choices) - len(more)} of {len(choices)} rows"
+        + "".join(
+            f"; {choices[n, k].loss:.2%} instead of {TABLE[n, k].loss:.2%} for {k} of {n}"
+            for n, k in more
+        ),
+        not more,
+        "The paper does not say how many sets of films a row of its table is of. Ours are means, "
+        "and the losses of single sets differ by more than these rows do.",
     )
 
 

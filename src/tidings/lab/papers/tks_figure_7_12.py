@@ -199,8 +199,27 @@ def figure_7_12(measured: Measured) -> Exhibit:
     size = min(measured.parameters.dimensions)
     curves = {method: measured.over_windows(size, method) for method in (BLSH, NAIVE)}
     title = f"Batch-wise top k by BLSH and NAIVE, D = {size}"
-    claims = (blsh_is_faster(curves), work_of_a_batch(measured.parameters, size))
+    claims = (
+        blsh_is_always_faster(curves),
+        blsh_is_faster(curves),
+        work_of_a_batch(measured.parameters, size),
+    )
     return exhibit("Figure 7.12", title, curves, claims)
+
+
+def blsh_is_always_faster(curves: Mapping[str, Mapping[int, float]]) -> Claim:
+    """Claim that BLSH is faster than NAIVE whatever the window is."""
+    ratios = {w: curves[NAIVE][w] / ms for w, ms in curves[BLSH].items()}
+    slower = [w for w, ratio in ratios.items() if ratio <= 1]
+    return Claim(
+        "BLSH needs less time than NAIVE in every window.",
+        "performs really well",
+        ", ".join(f"{ratio:.2f} times as fast at w = {w:,}" for w, ratio in ratios.items()),
+        not slower,
+        f"In windows of up to {max(slower, default=0):,} NAIVE has fewer comparisons to make than "
+        "BLSH hashes to compute, or makes them faster: 64 attributes at a time.",
+        timed=True,
+    )
 
 
 def blsh_is_faster(curves: Mapping[str, Mapping[int, float]]) -> Claim:
@@ -365,7 +384,8 @@ def blsh_against_naive(measured: Measured, number: str, size: int) -> Exhibit:
     """Return both methods for one D."""
     curves = {method: measured.over_windows(size, method) for method in (BLSH, NAIVE)}
     title = f"BLSH against NAIVE, D = {size}"
-    return exhibit(number, title, curves, (blsh_is_faster(curves), advantage_grows(curves)))
+    claims = (blsh_is_always_faster(curves), blsh_is_faster(curves), advantage_grows(curves))
+    return exhibit(number, title, curves, claims)
 
 
 def advantage_grows(curves: Mapping[str, Mapping[int, float]]) -> Claim:

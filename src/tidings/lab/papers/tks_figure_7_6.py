@@ -156,16 +156,16 @@ def ranks_do_not(resiliency: Resiliency) -> Claim:
 
 
 def small_changes_matter_less(resiliency: Resiliency) -> Claim:
-    """Claim that the smallest change leaves more of the set than the largest."""
-    ends = {
-        k: (by_delta[min(by_delta)].diversity, by_delta[max(by_delta)].diversity)
+    """Claim that the larger a change is, the less of the set it leaves."""
+    remaining = {
+        k: [by_delta[delta].diversity for delta in sorted(by_delta)]
         for k, by_delta in resiliency.items()
     }
     return Claim(
         "The larger the change, the fewer publications remain.",
         "reacts well for small changes",
-        ", ".join(f"{first:.2f} to {last:.2f} for k = {k}" for k, (first, last) in ends.items()),
-        all(first > last for first, last in ends.values()),
+        ", ".join(f"{of[0]:.2f} to {of[-1]:.2f} for k = {k}" for k, of in remaining.items()),
+        all(of == sorted(of, reverse=True) and of[0] > of[-1] for of in remaining.values()),
     )
 
 
