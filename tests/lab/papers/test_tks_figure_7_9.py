@@ -73,6 +73,7 @@ def test_quadratic_relations_do_not_explode() -> None:
     quadratic = relations_explode(built, {d: d * (d - 1) / 2 for d in (2, 3, 8, 32)})
     assert not quadratic.holds
     assert quadratic.ours.startswith("1 of 2 tuples, 496 of 32;")
+    assert not relations_explode(built, {2: 1}).holds  # a catalogue with two attributes
 
 
 def test_relations_are_counted_by_the_size_of_subscriptions() -> None:

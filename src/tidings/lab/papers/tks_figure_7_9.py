@@ -98,6 +98,8 @@ class Construction(NamedTuple):
 
 Constructions = Mapping[int, Construction]
 """By the number of subscriptions."""
+TOO_FEW: Final = 2
+"""Sizes through which an exponential and a power fit equally well."""
 RelationsBySize = Mapping[int, float]
 """The mean number of relations behind a subscription, by the number of its tuples."""
 
@@ -252,8 +254,12 @@ def relations_explode(built: Constructions, by_size: RelationsBySize) -> Claim:
     per_tuple = [one.relations / one.tuples for one in built.values()]
     known = {size: count for size, count in by_size.items() if count}
     sizes, logarithms = np.array(list(known), float), np.log(list(known.values()))
-    exponential, power = (float(np.corrcoef(of, logarithms)[0, 1]) for of in (sizes, np.log(sizes)))
-    first, *_, last = known
+    exponential = power = 0.0
+    if len(known) > TOO_FEW:
+        exponential, power = (
+            float(np.corrcoef(of, logarithms)[0, 1]) for of in (sizes, np.log(sizes))
+        )
+    first, last = min(known), max(known)
     return Claim(
         "The number of relations behind a subscription grows exponentially with its tuples.",
         "may grow exponentially",
