@@ -8,6 +8,7 @@ from typing import Any
 
 import nats as nats_library
 import pytest
+from nats.js.api import AckPolicy, ConsumerConfig
 from tests.channels.sending import channel_of, declared, deliver, send_all
 from tests.proxy import proxy_to
 from tests.sources.nats_servers import running_nats
@@ -43,12 +44,12 @@ def received(url: str, name: str) -> list[Any]:
         connection = await nats_library.connect(url)
         stream = connection.jetstream()
         count = (await stream.stream_info(name)).state.messages
-        pull = await stream.pull_subscribe(f"{name}.>", stream=name)
+        # Without acknowledgements no message is delivered a second time.
+        once = ConsumerConfig(ack_policy=AckPolicy.NONE)
+        pull = await stream.pull_subscribe(f"{name}.>", stream=name, config=once)
         messages = list[Any]()
         while len(messages) < count:
-            for message in await pull.fetch(min(500, count - len(messages)), timeout=60):
-                await message.ack()
-                messages.append(message)
+            messages += await pull.fetch(min(500, count - len(messages)), timeout=60)
         await connection.close()
         return messages
 

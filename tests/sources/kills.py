@@ -60,7 +60,7 @@ def start(config: Path, engine: str = "local") -> Run:
         values = SimpleNamespace(
             command=command, output=str(folder / "output"), environment=environ()
         )
-        arguments = (str(RUN), {"GIVEN": values})
+        arguments = (str(RUN), {"GIVEN": values}, "__main__")
         forked = SERVER.Process(target=runpy.run_path, args=arguments, daemon=True)
         forked.start()
         return Run(folder, ForkedProcess(forked))

@@ -3,15 +3,16 @@
 import os
 import sys
 
-given = globals()["GIVEN"]
-os.setsid()
-os.environ.clear()
-os.environ.update(given.environment)
-output = os.open(given.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-os.dup2(output, 1)
-os.dup2(output, 2)
-sys.argv = given.command
+if __name__ == "__main__":
+    given = globals()["GIVEN"]
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(given.environment)
+    output = os.open(given.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.argv = given.command
 
-from tidings.app.cli import main  # noqa: E402 - what goes wrong with it is written to the file
+    from tidings.app.cli import main  # what goes wrong with it is written to the file
 
-main()
+    main()
