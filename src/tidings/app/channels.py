@@ -24,7 +24,10 @@ TEST_EVENT = "tidings-test"
 
 @dataclass(frozen=True)
 class ChannelPlace:
-    """A store with its channels, and those of them that a config declares; `run` is of a run."""
+    """A store with its channels, and those of them that a config declares.
+
+    `run` is the config of a run; None for that of a service, or for a store.
+    """
 
     store: str
     declared: tuple[DeclaredChannel, ...] = ()
@@ -48,18 +51,18 @@ class ChannelPlace:
                 return ChannelTest(declared.kind, declared.transport.label, send_test(declared))
         people = self.run.people if self.run is not None else None
         entries = () if people is None else people.entries
-        found = [each for each in entries if each.id == name]
-        own = [each for each in found if subscriber in (None, each.subscriber)]
-        if found and not own:
+        named = [entry for entry in entries if entry.id == name]
+        chosen = [entry for entry in named if subscriber in (None, entry.subscriber)]
+        if named and not chosen:
             raise TidingsError(f"{shown(subscriber)} has no channel {shown(name)}")
-        if len(own) > 1:
-            raise TidingsError(f"there are {len(own)} channels {shown(name)}; name a subscriber")
-        if not own or people is None:
+        if len(chosen) > 1:
+            raise TidingsError(f"there are {len(chosen)} channels {shown(name)}; name a subscriber")
+        if not chosen or people is None:
             known = dict.fromkeys(declared.id for declared in self.declared)
             known |= dict.fromkeys(entry.id for entry in entries)
             listed = ", ".join(known) or "none"
             raise TidingsError(f"unknown channel {shown(name)}; the config declares: {listed}")
-        person, delivery = own[0].person, _test_delivery(own[0].subscriber)
+        person, delivery = chosen[0].person, _test_delivery(chosen[0].subscriber)
         outcome = send_sample(people.settings, person, delivery, delivery.delivered_us)
         return ChannelTest(person.kind, shown_person(person), outcome)
 
@@ -83,7 +86,7 @@ def find_channel(store: Store, name: str, subscriber: str | None) -> Channel:
 
 
 def send_test(declared: DeclaredChannel) -> Outcome:
-    """Send one message through a channel that says it is a test; nothing is written down."""
+    """Send one test message through a channel; nothing is written to the store."""
     delivery = _test_delivery(declared.subscriber or TEST_EVENT)
     form = (declared.kind, declared.id, declared.subscriber)
     channel = Channel("", *form, {}, delivery.delivered_us, 0, 0, 0, None, 0, None, None)

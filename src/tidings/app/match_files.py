@@ -85,7 +85,7 @@ def match_events(
     """Yield the matches of each event; bad records of `source` are added to the problems.
 
     The events become the sample with which the subscriptions can be compared. At the end
-    `describe` gets the structures that have answered.
+    `describe` is called with the plan of the matcher: which structures have answered, and why.
     """
     matcher = Matcher(_subscribers(inputs, query.scorer), inputs.subscriptions)
     for event in _valid_events(inputs, events, source):

@@ -31,9 +31,9 @@ CHOICES: Final = ("none", "divrank", "disc")
 """One diversifier of each kind that kernels are compiled for: by rank, greedy, and by search."""
 
 SPARSE: Final = 20
-"""Of three times as many attributes a single one is few enough for lists instead of blocks."""
+"""Boxes that constrain one of three times as many attributes are kept in lists, not in blocks."""
 LISTED: Final = 70
-"""Candidates enough for covers by lists and levels."""
+"""Enough candidates for the kernels that find covers by lists and by levels."""
 
 
 class WarmStep(NamedTuple):
@@ -115,11 +115,11 @@ def _run_boxes() -> None:
     An engine builds them in the background, and only for many subscriptions.
     """
     for attributes, ranges in ((1, 1), (3, 3), (3 * SPARSE, 1)):
-        wishes = [_box(number, attributes, ranges) for number in range(3 * SPARSE)]
+        subscriptions = [_box(number, attributes, ranges) for number in range(3 * SPARSE)]
         values = {f"a{attribute}": 1.0 for attribute in range(attributes)}
         events = [Event(f"e{number}", values, published_at=number) for number in range(3)]
-        for scores in ({wish.id: 1.0 for wish in wishes}, None):
-            boxes = TargetBoxes(BoxSource.of(wishes), scores)
+        for scores in ({each.id: 1.0 for each in subscriptions}, None):
+            boxes = TargetBoxes(BoxSource.of(subscriptions), scores)
             boxes.top_many(events, 2)
             boxes.change([], ["s0"])
             boxes.top_many(events[:1], 2)

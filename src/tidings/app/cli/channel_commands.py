@@ -165,8 +165,9 @@ def send(
 ) -> None:
     """Send what waits in the outbox of a config, without running its pipeline.
 
-    A channel that fails is tried again for some seconds; one that rests after a failure waits for
-    its time, unless `tidings channel resume` ends the rest. Several of these may run at once.
+    A channel that fails is tried again for some seconds; one that pauses after earlier failures
+    waits until the pause is over, unless `tidings channel resume` ends it. Several processes may
+    send at once.
 
     For example:
 
@@ -203,7 +204,7 @@ def try_channel(
     id: Id,
     subscriber: Owner = None,
 ) -> None:
-    """Send one message through a channel, which says that it is a test; also mail.
+    """Send one test message through a channel, or to one of the people of the config.
 
     For example:
 

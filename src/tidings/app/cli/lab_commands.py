@@ -49,8 +49,8 @@ class PapersArguments:
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="A file of products, in Parquet or another format, for the experiments that "
-            "draw some; only these are run.",
+            help="A file of products to draw from instead of the synthetic ones; only experiments "
+            "that draw products are run.",
         ),
     ] = None
     category: Annotated[

@@ -61,9 +61,9 @@ _FULL_SHARE: Final = 0.9
 _LONG_ID: Final = 200
 _LONG_PART: Final = 40
 _MOST_PARTS: Final = 500
-# Ticks since the epoch are those of the years 1990 to 2100. Parts of seconds may be older, since
-# nothing else called a time has such large numbers.
-_FIRST_S, _FIRST_SPLIT_S, _LAST_S = 631_152_000, 31_536_000, 4_102_444_800
+# Ticks since the epoch are those of the years 1990 to 2100. Those finer than a second may be as old
+# as 1971, since nothing else that is called a time has such large numbers.
+_FIRST_S, _FIRST_FINE_S, _LAST_S = 631_152_000, 31_536_000, 4_102_444_800
 _DAY_US: Final = 86_400_000_000
 
 
@@ -164,7 +164,10 @@ def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
 
 
 class _FoundTime(NamedTuple):
-    """A column of times: the smallest `order` is the best one, and some have times of day."""
+    """A column that may hold the publication times; the one with the smallest `order` is the best.
+
+    `has_clock` says whether there are times of day, or only dates.
+    """
 
     order: tuple[int, bool, int]
     column: TimeColumn
@@ -172,7 +175,7 @@ class _FoundTime(NamedTuple):
     has_clock: bool
 
     def is_finer_than(self, dates: "_FoundTime") -> bool:
-        """Return whether these times are on some dates; with another time zone, next to them."""
+        """Return whether these are times of day on given dates, or a day off in another zone."""
         pairs = zip(self.times, dates.times, strict=False)
         same_rows = len(self.times) == len(dates.times)
         return (
@@ -230,7 +233,7 @@ def _ticks(column: SampleColumn) -> str | None:
     if column.holds(int) and _fits("%Y%m%d", list(map(str, column.values))):
         return "%Y%m%d"
     for kind, ticks in TICKS_PER_SECOND.items():
-        first = _FIRST_S if ticks == 1 else _FIRST_SPLIT_S
+        first = _FIRST_S if ticks == 1 else _FIRST_FINE_S
         if all(first <= value / ticks <= _LAST_S for value in column.values):
             return "" if ticks == 1 else kind
     return None
@@ -258,15 +261,15 @@ def _times(column: SampleColumn, kind: str) -> list[int]:
 
 
 def _disorder(times: Sequence[int]) -> tuple[int, int]:
-    """Return how many times go back, and the span of all: of two readings, the smaller is meant.
+    """Return how often the times go back, and their span; of two readings, the smaller is meant.
 
-    So 31/10, 01/11, 02/11 are consecutive days of one autumn, and not of three months.
+    So 31/10, 01/11, 02/11 are consecutive days, and not days of three different months.
     """
     return sum(before > after for before, after in pairwise(times)), max(times) - min(times)
 
 
 def other_reading(column: SampleColumn, kind: str) -> str | None:
-    """Return another form of all the times of a column, which has day and month exchanged."""
+    """Return the form with day and month exchanged, if all times of a column have it too."""
     swapped = kind.translate(str.maketrans("dm", "md"))
     is_date = swapped != kind and column.holds(str) and swapped in FORMATS
     return swapped if is_date and _fits(swapped, column.values) else None

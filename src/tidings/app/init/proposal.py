@@ -42,7 +42,7 @@ _SUBSCRIBER: Final = "me"
 _PREFRANKS: Final = (0.9, 0.7, 0.5)
 _PERIODS: Final = ("1d", "6h", "1h", "10m", "1m", "1s")
 _QUIET_PERIOD: Final = "1w"
-"""The period of a digest of which a day has less than two matches for each place."""
+"""The period that is tried first if a day has fewer than two matches for each place."""
 _FEWEST_PERIODS: Final = 4
 _K: Final = 5
 _DULL: Final = re.compile(

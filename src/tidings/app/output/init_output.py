@@ -74,7 +74,7 @@ def _notes(proposal: Proposal) -> Iterator[str]:
 
 
 def _ambiguous_time(proposal: Proposal) -> str | None:
-    """Return a line on times of which day and month may be meant the other way round."""
+    """Return a note on times that can be read with day and month the other way round."""
     kind = proposal.layout.types.get("published_at", "")
     name = proposal.layout.columns.get("published_at", "published_at")
     column = next((each for each in proposal.columns if each.name == name), None)

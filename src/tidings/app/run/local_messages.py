@@ -20,7 +20,7 @@ from tidings.store import ChangeWatch
 
 Form = Mapping[str, Any]
 _LOOK_EVERY_S: Final = 0.5
-"""How soon a run that waits for messages sees that it is to stop."""
+"""How soon a run that waits for messages notices a request to stop."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ _PLAN: Final = "plan.json"
 _STATE: Final = "state.json"
 _WAY_OUT: Final = "start over with --fresh, or choose another folder in [sink]"
 _MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors raised over fields that are missing, or of another type than a reader wrote."""
+"""Errors caused by fields that are missing, or have another type than was written."""
 Form = dict[str, Any]
 
 
@@ -63,7 +63,7 @@ class LocalProgress:
 
     @contextmanager
     def must_fit(self, what: str) -> Iterator[None]:
-        """Turn an error over the content of the files into one that names their folder."""
+        """Turn an error about the content of the files into one that names their folder."""
         try:
             yield
         except (StateError, InvalidForm) as error:

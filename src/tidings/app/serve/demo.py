@@ -45,7 +45,7 @@ _LATE_EVERY: Final = 45
 """Of so many films one comes too late, so that there is a letter to be taken up again."""
 _LATE_US: Final = 600 * SECOND_US
 _UNSUITED: Final = re.compile("nigger|negro|porn|sex|nazi|rape", re.IGNORECASE)
-"""Titles that the first thing a visitor sees should not have."""
+"""Words that should not be in the first thing that a visitor sees."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def playground_at(address: str) -> Iterator[None]:
 class Playground:
     """A store that holds the films and the people; `flow` publishes the other films.
 
-    The clock gives the present in seconds: who may be disturbed depends on the hour.
+    The clock returns the present in seconds, as `time.time`; what quiet hours hold depends on it.
     """
 
     def __init__(self, address: str, seed: int = 7, clock: Callable[[], float] = time.time) -> None:

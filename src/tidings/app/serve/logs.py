@@ -30,5 +30,5 @@ def start_logging(kind: Literal["text", "json"]) -> None:
     handler.setFormatter(JsonLines() if kind == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # It tells of every call between Python and Java, and of the exception that stops a query.
+    # It logs every call between Python and Java, and the exception that stops a query.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -72,13 +72,12 @@ class Supervised:
 
 def on_end_of_parent(act: Callable[[], None]) -> None:
     """Call a function when the parent closes the pipe to this process, or dies."""
+    pipe = sys.stdin.fileno()
 
     def read() -> None:
-        # Not through `sys.stdin`: a thread that waits there would crash the end of this process.
+        # Not through `sys.stdin`: a thread that waits there would crash this process at its exit.
         while os.read(pipe, _READ_BYTES):
             pass
         act()
-
-    pipe = sys.stdin.fileno()
 
     threading.Thread(target=read, name="parent", daemon=True).start()
