@@ -140,7 +140,7 @@ class Dispatcher:
                 task.add_done_callback(lambda _, key=channel.key: self._tasks.pop(key))  # type: ignore[misc]
 
     async def _due(self, most: int) -> list[Channel]:
-        """Return the first channels that have something to send, but those that others serve."""
+        """Return the first channels that have something to send, except those that others serve."""
         kinds, limit = tuple(self._openers), most + len(self._of_others)
         due = await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us(), limit)
         return [each for each in due if self._of_others.get(each.key) != each.settings]

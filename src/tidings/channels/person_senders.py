@@ -54,7 +54,7 @@ class _Composer(Protocol):
 
 @dataclass(frozen=True)
 class MailTransport:
-    """Mails to one address, over the connections of all."""
+    """Mails to one address, over connections that all addresses share."""
 
     smtp: SmtpSettings
     connections: SmtpConnections
@@ -69,7 +69,7 @@ class MailTransport:
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def close(self) -> None:
-        """Close the connections, if no other channel sends mail."""
+        """Close the idle connections, unless another channel sends mail too."""
         await asyncio.to_thread(self.connections.release)
 
     def _send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
@@ -200,7 +200,7 @@ def send_code(
 def send_sample(
     settings: PersonSettings, person: PersonChannel, delivery: Delivery, now_us: int
 ) -> Outcome:
-    """Send one delivery to an address at once, whatever its times and ranks are."""
+    """Send one delivery to an address at once, whatever times and ranks the address asks for."""
     digest = Digest.of([settings.template.card(delivery)])
     if person.kind == MAIL:
         if settings.smtp is None:

@@ -1,4 +1,4 @@
-"""SMTP: the settings of a mail server, and mail handed to it over connections that are kept."""
+"""SMTP: the settings of a mail server, and a pool of connections over which it is handed mail."""
 
 import smtplib
 import ssl
@@ -33,7 +33,6 @@ _REASON_CHARACTERS: Final = 300
 _OPERATION_S: Final = 10.0
 _CLOSING: Final = 421
 _NO_UTF8: Final = "the mail server has no SMTPUTF8, so it takes names of mailboxes in ASCII only"
-
 _NOT_ASCII: Final = "logins to mail servers take a user and a password in ASCII only"
 
 
@@ -101,10 +100,10 @@ def send_mail(settings: SmtpSettings, to: str, mail: EmailMessage) -> Outcome:
 
 
 class SmtpConnections:
-    """Connections to one mail server, which one mail after another goes through.
+    """A pool of connections to one mail server; each sends one mail after another.
 
-    Each serves one thread at a time. Those that nobody uses are closed by `close_idle`, and also
-    once all who have called `retain` have called `release`.
+    A connection serves one thread at a time. Idle ones are closed by `close_idle`, and when as many
+    have called `release` as `retain`.
     """
 
     def __init__(self, settings: SmtpSettings) -> None:
@@ -114,12 +113,12 @@ class SmtpConnections:
         self._owners = 0
 
     def retain(self) -> None:
-        """Count an owner, for whom connections are kept open between mails."""
+        """Add an owner; while there is one, connections stay open between mails."""
         with self._lock:
             self._owners += 1
 
     def release(self) -> None:
-        """End what `retain` began."""
+        """Remove an owner; after the last one, close the idle connections."""
         with self._lock:
             self._owners -= 1
             ended = not self._owners
@@ -136,13 +135,13 @@ class SmtpConnections:
         return outcome if outcome is SENT else outcome._replace(reason=self._hide(outcome.reason))
 
     def _hide(self, text: str) -> str:
-        """Hide the login in the words of a server, which may repeat what it refuses."""
+        """Hide the login in an answer of the server, which may repeat what it refuses."""
         user, secret = self._settings.user, self._settings.password
         if user is None or secret is None:
             return text
         try:
             password = secret.reveal()
-        except TidingsError:  # it is not set, so nobody has been told
+        except TidingsError:  # it is not set, so it was never sent
             return text
         plain = (user, password, f"\0{user}\0{password}")
         return hider(
@@ -167,10 +166,10 @@ class SmtpConnections:
         return SENT
 
     def _deliver(self, to: str, mail: EmailMessage) -> None:
-        """Use a connection that is open, or a new one.
+        """Send a mail over an open connection, or over a new one.
 
-        A server ends connections that were idle, or had their share of mails. It says so before
-        it takes the next mail, so none is handed over twice because of it.
+        A server ends connections that were idle for long or have carried many mails. It says so
+        before it takes the next mail, so another connection can send that mail without a copy.
         """
         while True:
             with self._lock:
@@ -201,7 +200,7 @@ class SmtpConnections:
             self._keep(smtp)
 
     def _keep(self, smtp: smtplib.SMTP) -> None:
-        """Keep a connection for the next mail, if it is still open and there may be one."""
+        """Keep a connection for the next mail if it is still open and has an owner."""
         with self._lock:
             if smtp.sock is not None and self._owners:
                 self._idle.append(smtp)
@@ -209,7 +208,7 @@ class SmtpConnections:
         _quit(smtp)
 
     def close_idle(self) -> None:
-        """Close the connections that no mail goes through."""
+        """Close the connections that are not in use."""
         with self._lock:
             idle, self._idle = self._idle, []
         for smtp in idle:
@@ -217,7 +216,7 @@ class SmtpConnections:
 
 
 def _quit(smtp: smtplib.SMTP) -> None:
-    """End a connection; what the server says to that matters to nobody."""
+    """End a connection, whatever the server answers."""
     with suppress(smtplib.SMTPException, OSError):
         if smtp.sock is not None:
             smtp.quit()

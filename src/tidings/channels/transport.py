@@ -79,7 +79,7 @@ class TransportForm:
         return value
 
     def host(self, name: str) -> str:
-        """Return a text that says where something is; one that holds a user is refused unshown."""
+        """Return the address of a server; one that holds a user is refused without being shown."""
         value = self.text(name)
         if "@" in value:
             raise InvalidForm(
@@ -90,7 +90,7 @@ class TransportForm:
     def servers(self, name: str, default: str | None = None) -> tuple[str, ...]:
         """Return a list of servers, each a host with or without a scheme and a port.
 
-        Anything else may hold a password, so it is refused unshown.
+        Anything else may hold a password, so it is refused without being shown.
         """
         listed = tuple(server.strip() for server in self.text(name, default).split(","))
         if not all(map(is_server, listed)):

@@ -76,7 +76,7 @@ def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
         raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
     http = _http()
-    given = HIDDEN if "@" in text else shown(text)  # a user would have a password
+    given = HIDDEN if "@" in text else shown(text)  # it may hold a password
     try:
         url: httpx2.URL = http.URL(text)
         is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
@@ -145,7 +145,7 @@ def _literal(host: str) -> NetworkAddress | None:
         return ip_address(name)
     except ValueError:
         pass
-    try:  # 2130706433, 0x7f000001 and 127.1 are addresses, too
+    try:  # 2130706433, 0x7f000001 and 127.1 are all 127.0.0.1
         return IPv4Address(socket.inet_aton(name))
     except OSError:
         return None

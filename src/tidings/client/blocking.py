@@ -35,8 +35,8 @@ class Client:
     """A service with the verbs of an engine; safe for threads, closed by `with` or `close`.
 
     With `wait`, a call returns when it has had its effect, as those of an engine do: `publish`
-    returns the deliveries that the events have caused, for a token of the role admin. What takes
-    the service too long, since its pipeline does not run, is a `ServiceError`. Without `wait`, a
+    returns the deliveries that the events have caused, for a token of the role admin. If that takes
+    too long, as while the pipeline is not running, it raises a `ServiceError`. Without `wait`, a
     call returns at once, and nothing; follow the subscribers instead.
 
     Requests that fail are sent again up to `retries` times, after pauses that double, unless they

@@ -251,7 +251,7 @@ def read_problem(status: int, content: bytes) -> TidingsError:
 
 
 def _check_applied(answer: Form) -> None:
-    """Refuse the answer to a change that has not had its effect in time, though it is awaited."""
+    """Raise an error if a change was to be waited for and has not had its effect in time."""
     if answer.get("applied") is False:
         raise ServiceError(
             "the change is saved, but the pipeline of the service does not work with it yet; see "

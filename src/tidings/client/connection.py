@@ -79,7 +79,8 @@ def request_options(call: Call[Any]) -> dict[str, Any]:
 class Attempts:
     """The attempts to have an answer to one call, or to keep a stream, and the pauses between.
 
-    A stream that was open once is never given up, however long the service is away.
+    Unless there are no retries at all, a stream that was open once is never given up, however long
+    the service is away.
     """
 
     def __init__(self, call: Call[Any] | None, retries: Retries, url: object) -> None:
