@@ -236,9 +236,9 @@ class ChangeReader:
             self._database.close()
 
     def _confirmed(self) -> int:
-        """Return up to where the slot was confirmed.
+        """Return up to where the slot was confirmed; refuse a slot or publication that is missing.
 
-        The server may pass over changes in silence while their publication is missing.
+        Without its publication, the server may pass over changes in silence.
         """
         slot, publication = self._options.slot, self._options.publication
         found = self._read(lambda session: session.rows(_SLOT, publication, slot))
@@ -324,7 +324,7 @@ class Commit(NamedTuple):
 def read_commit(message: bytes) -> Commit:
     """Return what a message of pgoutput says about the end of a transaction."""
     body = Cursor(message, 1)
-    body.skip(1 + 8)
+    body.take(1 + 8)
     end, at_us = body.long(), body.long()
     return Commit(end, _EPOCH + timedelta(microseconds=at_us))
 
@@ -358,7 +358,7 @@ def _read_transaction(
     *,
     is_wanted: bool,
 ) -> Iterator[RowChange]:
-    """Yield the changes of one transaction; note the tables that it describes in any case."""
+    """Yield the changes of one transaction if it is wanted; in any case note its tables."""
     number = 0
     for message in messages:
         kind, body = message[:1], Cursor(message, 1)
@@ -367,7 +367,7 @@ def _read_transaction(
             relations[relation_id] = _relation(body)
         elif is_wanted and kind in OPERATIONS:
             relation = relations[body.unsigned()]
-            row = _tuples(body, relation, verbatim)
+            row = _last_row(body, relation, verbatim)
             yield RowChange(commit.end, number, commit.at, OPERATIONS[kind], relation, row)
             number += 1
 
@@ -379,22 +379,22 @@ class Cursor:
     data: bytes
     place: int
 
-    def skip(self, size: int) -> bytes:
-        """Return the next bytes."""
+    def take(self, size: int) -> bytes:
+        """Return the next bytes, and move past them."""
         self.place += size
         return self.data[self.place - size : self.place]
 
     def unsigned(self) -> int:
         """Return four bytes as a number."""
-        return int(_UINT32.unpack(self.skip(4))[0])
+        return int(_UINT32.unpack(self.take(4))[0])
 
     def short(self) -> int:
         """Return two bytes as a number."""
-        return int(_INT16.unpack(self.skip(2))[0])
+        return int(_INT16.unpack(self.take(2))[0])
 
     def long(self) -> int:
         """Return eight bytes as a number."""
-        return int(_INT64.unpack(self.skip(8))[0])
+        return int(_INT64.unpack(self.take(8))[0])
 
     def text(self) -> str:
         """Return a text that ends with a zero."""
@@ -411,23 +411,23 @@ class Cursor:
 
 def _relation(body: Cursor) -> Relation:
     schema, name = body.text(), body.text()
-    body.skip(1)  # the replica identity
+    body.take(1)  # the replica identity
     names, types, keys = list[str](), list[int](), list[bool]()
     for _ in range(body.short()):
-        keys.append(bool(body.skip(1)[0] & 1))
+        keys.append(bool(body.take(1)[0] & 1))
         names.append(body.text())
-        types.append(_ATTRIBUTE.unpack(body.skip(8))[0])
+        types.append(_ATTRIBUTE.unpack(body.take(8))[0])
     return Relation(f"{schema}.{name}", tuple(names), tuple(types), tuple(keys))
 
 
-def _tuples(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, Any]:
+def _last_row(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, Any]:
     """Return the last row of a change: the new one, or of a deleted row the old one.
 
     Large values that an update has not touched are in the old row, if the table is set to log it.
     """
     row = dict[str, Any]()
     while not body.is_at_end:
-        kind = body.skip(1)
+        kind = body.take(1)
         cells = _cells(body, relation, verbatim)
         if kind == b"K":  # columns that are not in the key have been sent as nulls
             cells = {name: value for name, value in cells.items() if value is not None}
@@ -438,11 +438,11 @@ def _tuples(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str,
 def _cells(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, Any]:
     """Return the values of a row; those that an update has not touched may be missing."""
     cells = dict[str, Any]()
-    body.skip(2)  # the number of columns
+    body.take(2)  # the number of columns
     for name, type_id in zip(relation.columns, relation.types, strict=True):
-        kind = body.skip(1)
+        kind = body.take(1)
         if kind == b"t":
-            text = body.skip(body.unsigned()).decode(errors="replace")
+            text = body.take(body.unsigned()).decode(errors="replace")
             cells[name] = _verbatim(type_id, text) if name == verbatim else _value(type_id, text)
         elif kind == b"n":
             cells[name] = None
@@ -450,12 +450,12 @@ def _cells(body: Cursor, relation: Relation, verbatim: str | None) -> dict[str, 
 
 
 def _verbatim(type_id: int, text: str) -> str | bytes:
-    """Return the text of a value, or the bytes of one that has bytes."""
+    """Return the text of a value; of a `bytea`, the bytes."""
     return bytes.fromhex(text.removeprefix("\\x")) if type_id == _BYTEA else text
 
 
 def _value(type_id: int, text: str) -> Any:
-    """Return a value from its text; of a type that JSON has nothing like, the text itself."""
+    """Return a value from its text; if JSON has no such type, the text itself."""
     try:
         if type_id in _ARRAYS:
             return _array(_ARRAYS[type_id], text)
@@ -510,16 +510,16 @@ def _time(text: str) -> str:
 
 _TYPES: Final[dict[int, Callable[[str], Any]]] = {
     16: lambda text: text == "t",  # boolean
-    **dict.fromkeys((20, 21, 23, 26), int),
+    **dict.fromkeys((20, 21, 23, 26), int),  # bigint, smallint, integer, oid
     **dict.fromkeys((700, 701), _number),  # real, double precision
     1700: _decimal,  # numeric
-    **dict.fromkeys((114, 3802), json.loads),
-    **dict.fromkeys((1114, 1184), _time),
+    **dict.fromkeys((114, 3802), json.loads),  # json, jsonb
+    **dict.fromkeys((1114, 1184), _time),  # timestamp, without and with a zone
 }
-"""How values of a type are read, by the numbers of the types."""
+"""How values are read, by the OIDs of their types, which are the same in every database."""
 _ARRAYS: Final = (
     {1000: 16, 1005: 21, 1007: 23, 1016: 20, 1021: 700, 1022: 701, 1028: 26, 1231: 1700}
     | {1002: 18, 1003: 19, 1009: 25, 1014: 1042, 1015: 1043, 2951: 2950}  # texts, uuid
     | {199: 114, 3807: 3802, 1115: 1114, 1182: 1082, 1183: 1083, 1185: 1184}  # json, times
 )
-"""The types of the elements of arrays."""
+"""The types of the elements of arrays, by the types of the arrays."""

@@ -85,7 +85,7 @@ def _request(
     url = target.url
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     connection = _connect(target, timeout_s)
-    # A timeout is for each packet; one byte at a time would hold up all other feeds for days.
+    # A timeout is for each packet; a server that sends a byte at a time would hold up all feeds.
     expired = Event()
     limit = Timer(_WHOLE * timeout_s, _shut_down, (connection, expired))
     limit.daemon = True
@@ -128,6 +128,7 @@ def _connect(target: _Checked, timeout_s: float) -> HTTPConnection:
         plain = socket.create_connection((target.address, connection.port), timeout_s)
         if isinstance(connection, HTTPSConnection):
             context = ssl.create_default_context()
+            # The socket is known before the handshake, so that the time limit can end that too.
             connection.sock = context.wrap_socket(
                 plain, server_hostname=url.hostname, do_handshake_on_connect=False
             )

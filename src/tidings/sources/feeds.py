@@ -62,6 +62,7 @@ _CDATA: Final = re.compile(rb"<!\[CDATA\[(?:(?!<!\[CDATA\[).)*?\]\]>", re.DOTALL
 _MOST_TAGS: Final = 50_000
 """A thousand entries have about half as many; each takes the parser some 50 microseconds."""
 _LONG_NUMBER: Final = re.compile(r"&#[xX]?[0-9a-fA-F]{9,};?")
+"""No character has such a number, and `unescape` raises an error at thousands of digits."""
 _ENTRIES: Final = 1_000
 _REMEMBERED_S: Final = 90 * 86_400
 """For how long an entry is known that its feed no longer shows."""
@@ -162,10 +163,8 @@ class FeedCollector:
         if answer.status == 304:
             return [], {**state, "next_s": now_s + wait_s}
         if answer.status != 200:
-            _LOG.warning(
-                "%s: %s answers %d; it is asked again in %g s",
-                *(RSS, _shown(url), answer.status, wait_s),
-            )
+            asked = f"it is asked again in {wait_s:g} s"
+            _LOG.warning("%s: %s answers %d; %s", RSS, _shown(url), answer.status, asked)
             return [], {**state, "next_s": now_s + wait_s}
         entries = list(read_feed(answer.body, url, now_s, options.times))
         return entries, {
@@ -211,7 +210,10 @@ def read_feed(body: bytes, url: str, now_s: float, times: str = _TIMES[0]) -> It
 
 
 def _parsed(body: bytes, url: str) -> Any:
-    """Return what feedparser makes of a document; its texts are not cleaned, only text is shown."""
+    """Return what feedparser makes of a document.
+
+    It need not clean markup, which takes long: `plain_text` takes it out of titles and summaries.
+    """
     try:
         # In the encoding that the parser will use, which need not be a superset of ASCII.
         text = convert_to_utf8({}, body, {})
@@ -265,7 +267,7 @@ def _named(url: str) -> str:
 
 
 def _time_s(entry: Any) -> int | None:
-    # Without the fallbacks of feedparser, which warn.
+    # Not `entry.get`: feedparser would fall back to other fields, with a warning.
     parsed = dict.get(entry, "published_parsed") or dict.get(entry, "updated_parsed")
     try:
         seconds = None if parsed is None else calendar.timegm(parsed)

@@ -171,7 +171,7 @@ def _choice(texts: OptionTexts) -> PartitionChoice:
 
 def _pattern(text: str) -> str:
     try:
-        with catch_warnings(action="ignore"):  # of signs that a later Python may read otherwise
+        with catch_warnings(action="ignore"):  # of syntax that a later Python may read differently
             re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise SourceError(

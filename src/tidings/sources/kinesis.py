@@ -321,7 +321,7 @@ class KinesisStream:
         raise failure
 
     def _reach(self, verb: str, **given: Any) -> Any:
-        """Ask a service; if it cannot be reached, again and again for some time."""
+        """Call the service; while it cannot be reached, repeat the call for up to `patience_s`."""
         patience_s = self._options.patience_s
         until = time.monotonic() + patience_s
         while True:
