@@ -90,13 +90,13 @@ class Gate:
         self._limit.check(name)
 
     def admit_again(self, request: Request) -> Caller:
-        """Return who sends a request that goes on and on; refuse a token that was revoked."""
+        """Return who sent a request whose answer is a stream; refuse a token that was revoked."""
         return self.admit(request, _bearer(request), is_new=False)
 
     def admit(self, request: Request, token: str | None, *, is_new: bool = True) -> Caller:
         """Return who sends a request; refuse a token that is not valid, and too many requests.
 
-        Only a request that `is_new` counts.
+        One that is not new does not count towards the limit.
         """
         tokens = self.tenants.main.store.tokens
         self._has_tokens = self._has_tokens or tokens.exist()

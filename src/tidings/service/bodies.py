@@ -16,8 +16,9 @@ from tidings.service.problems import Form, HttpProblem
 from tidings.service.settings import ServiceSettings
 
 JSON: Final = "application/json"
-_SMALL_BYTES: Final = 20_000
 JSON_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
+_SMALL_BYTES: Final = 20_000
+T = TypeVar("T")
 
 
 class NumberedForm(NamedTuple):
@@ -25,9 +26,6 @@ class NumberedForm(NamedTuple):
 
     position: int
     form: Any
-
-
-T = TypeVar("T")
 
 
 class Body(NamedTuple):
@@ -64,7 +62,7 @@ class Body(NamedTuple):
     def limited(self, records: Iterable[T]) -> Iterator[T]:
         """Yield the records of the body; refuse it if there are too many.
 
-        Of tiny ones, a body that is not too large could keep a core busy for a minute.
+        Full of tiny records, a body within the limit of bytes would keep a core busy for a minute.
         """
         most = self.settings.body_records
         for number, record in enumerate(records):
@@ -112,7 +110,7 @@ AnyBody = Annotated[Body, Depends(_read_body)]
 
 async def _read_form(body: AnyBody) -> Form:
     body.check_type(JSON)
-    # Everybody would wait for a large body that is parsed in the event loop.
+    # While the event loop parses a large body, all other requests would wait.
     is_small = len(body.content) <= _SMALL_BYTES
     form = body.json() if is_small else await run_in_threadpool(body.json)
     if not isinstance(form, dict):

@@ -109,7 +109,7 @@ def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
             for position, row in enumerate(body.limited(rows), start=1):
                 yield row if isinstance(row, BadRecord) else NumberedForm(position, row)
         except TidingsError as error:
-            # What follows is advice for those who have a config.
+            # The rest is advice on the config of a run, which a request does not have.
             reason = str(error).partition("; say in [source]")[0].replace(str(path), "the body")
             raise HttpProblem(400, reason) from None
 

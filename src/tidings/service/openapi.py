@@ -54,7 +54,7 @@ def _form(*, optional: str = "", closed: bool = True, **properties: Schema) -> S
 
 
 def _all(schema: Schema, names: str) -> dict[str, Any]:
-    """Return the properties of fields that are alike."""
+    """Return the same schema for several fields, given as names with spaces between."""
     return dict.fromkeys(names.split(), schema)
 
 

@@ -14,7 +14,7 @@ _AT_ONCE: Final = 4
 _OWN_AT_ONCE: Final = 2
 """Of these, questions of one caller."""
 _OWN_ASKED: Final = 50
-"""Questions of one caller that may wait, or be answered."""
+"""Unanswered questions of one caller, those in progress included."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 @dataclass
 class _Caller:
-    """The questions of one caller: how many there are, and those that are answered."""
+    """The questions of one caller: how many are unanswered, and slots for those in progress."""
 
     asked: int = 0
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_OWN_AT_ONCE))
 
 
 class QuestionSlots:
-    """The turns of one tenant; who waits for one holds no thread."""
+    """Slots for the questions of one tenant; a question that waits for one holds no thread."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)

@@ -69,7 +69,7 @@ def list_decisions(caller: Caller, subscriber: str, query: DecisionQuery) -> For
     `show` is `all`, `matched`, `unsent` (what matched and was not delivered) or `unmatched`.
     """
     tenant = caller.tenant
-    # First the events, so that the replay has all of them: what it lacks, it takes for late.
+    # The events come first, so that the replay has all of them: one that it lacks counts as late.
     events = list(reversed(tenant.recent.events()))
     explainer = _explainer(caller, subscriber)
     ids = [event.id for event in events]

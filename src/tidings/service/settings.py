@@ -44,11 +44,11 @@ class ServiceSettings:
     recent: int = 10_000
     """Publications that `explain` and `preview` look at."""
     wait_s: float = 30.0
-    """How long `?wait=applied` waits."""
+    """How long `?wait=applied` and `?wait=delivered` wait."""
     streams: int = 100
     """Live streams of one subscriber."""
     heartbeat_s: float = 15.0
-    """How often a live stream says that it is alive, and whether its token has expired is seen."""
+    """How often a live stream sends a heartbeat, and checks whether its token has expired."""
     webhooks: int = 10
     """Webhooks of one subscriber."""
     webhook_hosts: tuple[str, ...] = ("*",)

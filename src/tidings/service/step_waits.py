@@ -10,7 +10,7 @@ IsEnough = Callable[[EngineStep], bool]
 
 
 class StepWaits:
-    """What is waited for of one pipeline; `look` is called, in any thread, after each commit."""
+    """The requests that wait for one pipeline; any thread calls `look` after each commit."""
 
     def __init__(self, log: EngineLog) -> None:
         self._log = log
@@ -21,7 +21,7 @@ class StepWaits:
         reached = asyncio.get_running_loop().create_future()
         self._waiting[reached] = is_enough
         try:
-            # A step that is written from now on is seen by `look`, and one before it is here.
+            # `look` sees every step that is written from now on, and this an earlier one.
             if is_enough(await asyncio.to_thread(self._log.last)):
                 return True
             done, _ = await asyncio.wait([reached], timeout=seconds)

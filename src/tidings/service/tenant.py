@@ -23,7 +23,7 @@ from tidings.store.address import DEFAULT_TENANT
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
 _START_S: Final = 5.0
-"""How long requests wait for an engine that repeats steps after a start."""
+"""How long requests wait for an engine that replays steps after a start."""
 _STOP_S: Final = 10.0
 _CATCH_UP_EVERY_S: Final = 0.1
 _MANY_STEPS: Final = 10_000
@@ -50,7 +50,7 @@ class Tenant:
         self.changed: list[Callable[[], None]] = [self._is_behind.set, self._waits.look]
         self._engine = DurableEngine(store, settings.lateness)
         self._engine_lock = Lock()
-        # After a start there may be many steps to repeat, for which live streams do not wait.
+        # Two threads: live streams do not wait while many steps are replayed after a start.
         self._threads = [
             Thread(target=work, name=f"tenant {name}", daemon=True)
             for work in (self._follow, self._keep_near)
@@ -61,7 +61,7 @@ class Tenant:
     def engine(self) -> DurableEngine:
         """Return the engine, after all steps that are written by now.
 
-        While it has many to repeat, since the service has just started, it is refused.
+        While it replays many of them, because the service has just started, it is refused.
         """
         if not self._is_near.wait(_START_S):
             detail = "the service repeats what happened before its start; try again"
@@ -97,7 +97,7 @@ class Tenant:
                 durable.repeated = 0
 
     def _follow(self) -> None:
-        """Call the functions that want to know of each commit."""
+        """Call the functions in `changed` after each commit."""
         watch, told = None, True
         while not self._stop.is_set():
             try:

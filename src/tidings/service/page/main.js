@@ -39,7 +39,7 @@ const TOAST_MS = 4_000;
 const [header, nav, main, announcer, toast] = ["header", "nav", "main", "announcer", "toast"].map((id) =>
   document.getElementById(id),
 );
-const brand = header.querySelector(".brand"); // the same always: its picture may not be fetched again
+const brand = header.querySelector(".brand"); // kept, so that its picture is not fetched again
 const LOOK_AGAIN_MS = 2_000;
 
 let me = null;

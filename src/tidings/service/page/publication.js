@@ -27,7 +27,7 @@ export function titleLink(publication) {
     : title;
 }
 
-/** Return the summary, or the attributes in a line, without one that is the title already. */
+/** Return the summary, or the attributes in a line, without one that is shown as the title. */
 export function summaryOf({ content, attributes }) {
   const summary = first(content, SUMMARIES);
   if (summary) return summary.slice(0, LONGEST.summary);

@@ -71,7 +71,7 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
     return found
 
 
-# Its files are in memory: the paths below never wait, and need no thread.
+# The files are in memory, so the routes below never block and need no threads.
 PAGE: Final = read_page()
 
 

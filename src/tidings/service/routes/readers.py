@@ -106,17 +106,17 @@ def _check(
     # Only tenants with a token exist; to open another one would create it.
     if action not in ACTIONS or tenant not in gate.tenants.main.store.tokens.tenants():
         raise nothing
-    place = gate.tenants.get(tenant)
-    store = place.store
+    opened = gate.tenants.get(tenant)
+    store = opened.store
     channel = store.channels.get(key)
     secret = channel.settings.get("secret") if channel is not None else None
     expected = seal(str(secret or ""), action, number)
     if not hmac.compare_digest(expected.encode(), sealed.encode(errors="replace")) or not secret:
         raise nothing
     assert channel is not None  # it has a secret
-    request.state.tenant = place
-    gate.check_rate(f"reader {key}")  # only here: names that are made up would fill the memory
-    return ReaderAction(store, channel, action, number, place.settings.template)
+    request.state.tenant = opened
+    gate.check_rate(f"reader {key}")  # not before: made-up keys would fill the memory
+    return ReaderAction(store, channel, action, number, opened.settings.template)
 
 
 def _visit(wanted: ReaderAction) -> Response:

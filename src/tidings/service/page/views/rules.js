@@ -45,7 +45,7 @@ class Rules {
     this.state = readPolicy(this.tried() ?? this.saved);
     this.controls = h("form.stack.controls", { onsubmit: (event) => event.preventDefault(), "aria-label": "Rules" });
     this.result = h("section.stack.result", { "aria-label": "What the feed would have been" });
-    // The same always: whoever has tabbed to one of them must not lose it when an answer comes.
+    // Made once: a button that has the focus must not be replaced when an answer comes.
     this.saveButton = h("button.button.primary", { type: "button", onclick: () => this.save() }, "Save these rules");
     this.undoButton = h("button.button", { type: "button", onclick: () => this.reset() }, "Undo");
     this.note = h("span");
