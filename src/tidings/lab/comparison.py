@@ -239,8 +239,8 @@ def joined(parts: Sequence[PartTables], policies: Sequence[str]) -> PartTables:
     """Return the tables of all parts together; deliveries stay policy by policy."""
     tables = [pa.concat_tables(each) for each in zip(*parts, strict=True)]
     delivered, *others = tables
-    # Files must not tell which parts were read and which were computed: Parquet renames the items
-    # of lists, and chunks show in its pages.
+    # The files must be the same whether parts were read back or computed: Parquet renames the items
+    # of lists, and its pages depend on the chunks of a table.
     delivered = delivered.cast(DELIVERED)
     by_policy = [
         delivered.filter(pc.equal(delivered["policy"], name)).combine_chunks() for name in policies

@@ -28,7 +28,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     """Write all files of a comparison; return their paths, the report first."""
     plots = folder / "plots"
     plots.mkdir(parents=True, exist_ok=True)
-    for old in plots.glob("*.svg"):  # those of a comparison of more policies
+    for old in plots.glob("*.svg"):  # an earlier comparison may have had more policies
         old.unlink()
     paths = [comparison.report(folder / REPORT)]
     for name, table in _tables(comparison).items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _BINS: Final = 96
-"""The most spans of time in a picture: of a day, quarters of an hour. None is below a second."""
+"""The most bars of a picture over time; for a day, each is a quarter of an hour."""
 _DAYS, _HOURS, _MINUTES = 86_400.0, 3_600.0, 60.0
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)")
 
@@ -53,7 +53,7 @@ def _percent(value: float) -> str:
 class Figure(NamedTuple):
     """A figure of policies: its column, heading, meaning, form, and its largest value if fixed.
 
-    The `best` value stands out, if one is: more deliveries are not better by themselves.
+    `best` picks the value that stands out; None if none is better, as of more deliveries.
     """
 
     column: str

@@ -17,7 +17,7 @@ from tidings.policy import Policy, Subscriber
 OWN: Final = "own"
 """Instead of a policy: each subscriber's own."""
 MOST: Final = 32
-"""Policies of a comparison: each is a bit of the number by which deliveries are compared."""
+"""The most policies of a comparison: each is a bit of the number that says who delivered what."""
 PolicyInput = Policy | Mapping[str, Any] | str | Path
 PolicyInputs = Mapping[str, PolicyInput] | Iterable[str | Path]
 

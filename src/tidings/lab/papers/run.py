@@ -90,7 +90,7 @@ def run_papers(
 
 def perform(experiment: Experiment[Any], size: Size, seed: int, progress: Progress) -> FinishedRun:
     """Run an experiment, and measure its processor time and its duration."""
-    # Before the run, as somebody may edit the source meanwhile.
+    # The stamp is taken before the run, since the source may be edited while it goes on.
     described = described_run(experiment, size, seed)
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     exhibits = tuple(experiment.run(experiment.parameters(size), seed, progress))
