@@ -64,7 +64,7 @@ class Tenant:
         While it replays many of them, because the service has just started, it is refused.
         """
         if not self._is_near.wait(_START_S):
-            detail = "the service repeats what happened before its start; try again"
+            detail = "the service is still replaying what happened before its start; try again"
             raise HttpProblem(503, detail, headers={"Retry-After": "5"})
         return self._caught_up()
 

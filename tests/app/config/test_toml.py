@@ -35,7 +35,7 @@ def test_a_secret_setting_of_the_wrong_type_is_not_shown():
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800"])
 def test_a_setting_is_text_that_can_be_written(value):
-    with pytest.raises(InvalidForm, match=r"options path contains a character that no text has"):
+    with pytest.raises(InvalidForm, match=r"options path contains NUL, or half of a surrogate"):
         read_settings("options", {"path": value})
 
 

@@ -117,7 +117,7 @@ def test_commands_show_pause_and_send(
     assert (listed["state"], listed["waiting"]) == ("failing", 20)
     failing = tidings("channel", "failures", config, "q").output
     assert "0 messages\nthe channel fails (nats://127.0.0.1:1" in failing
-    assert failing.endswith("it is tried again, then 20 messages behind it, in order\n")
+    assert failing.endswith("it is tried again, and 20 messages will follow in order\n")
     assert tidings("channel", "pause", config, "q").exit_code == 0
     test_jetstream.add_stream(nats, "commands")
     (tmp_path / "run.toml").write_text(CONFIG + nats_table(nats, "commands"))

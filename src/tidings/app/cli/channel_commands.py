@@ -70,8 +70,8 @@ def list_failures(
         return
     print_failures(open_console(), failures)
     if channel.state == "failing":
-        waits = f"{plural(waiting, 'message')} behind it, in order"
-        typer.echo(f"the channel fails ({channel.reason}); it is tried again, then {waits}")
+        waits = f"{plural(waiting, 'message')} will follow in order"
+        typer.echo(f"the channel fails ({channel.reason}); it is tried again, and {waits}")
 
 
 @channel_app.command()

@@ -54,7 +54,7 @@ def _flatten(label: str, form: Mapping[str, Any], prefix: str) -> Iterator[tuple
         elif isinstance(value, str | int | float):
             text = str(value)
             if "\0" in text or not validate.encodable(text):
-                raise InvalidForm(f"{label} {key} contains a character that no text has")
+                raise InvalidForm(f"{label} {key} contains NUL, or half of a surrogate pair")
             yield key, text
         else:
             text = HIDDEN if is_secret(key) else shown_safely(value)
