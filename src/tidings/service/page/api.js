@@ -1,13 +1,13 @@
 // The HTTP API of the service: the only thing that the page talks to.
 
-import { sentence } from "./format.js";
+import { capitalized } from "./format.js";
 
 const SLOWEST_RETRY_MS = 10_000;
 
 /** An answer that is an error, as problem details (RFC 9457). */
 export class Problem extends Error {
   constructor(status, form) {
-    super(sentence(form.detail ?? `the service answers with status ${status}`));
+    super(capitalized(form.detail ?? `the service answers with status ${status}`));
     this.status = status;
     this.pointer = form.pointer ?? null;
     this.position = form.position ?? null;

@@ -2,7 +2,7 @@
 // completed from what was published.
 
 import { h, put } from "./dom.js";
-import { count, counted, percent, sentence } from "./format.js";
+import { capitalized, count, counted, percent } from "./format.js";
 import { summaryOf, titleLink } from "./publication.js";
 
 const PAUSE_MS = 200;
@@ -183,7 +183,7 @@ function described({ detail, position }) {
   const [first, ...more] = detail.split("\n");
   const rest = position === null ? more : more.slice(2);
   const where = position === null ? "" : ` (character ${count(position + 1)})`;
-  return [h("span", {}, `${sentence(first)}${where}`), rest.map((line) => h("span.small.line", {}, sentence(line)))];
+  return [h("span", {}, `${capitalized(first)}${where}`), rest.map((line) => h("span.small.line", {}, capitalized(line)))];
 }
 
 /** Return the text with a mark at the character that cannot be read. */

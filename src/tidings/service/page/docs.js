@@ -1,6 +1,7 @@
 // The HTTP API, drawn from /openapi.json: what each path takes and answers, and how to call it.
 
 import { h, put } from "./dom.js";
+import { capitalized } from "./format.js";
 
 const METHODS = { get: "good", post: "warm", put: "warm", delete: "bad" };
 const SAMPLES = { string: "…", integer: 1, number: 0.5, boolean: true, array: [], object: {} };
@@ -99,15 +100,14 @@ async function start() {
   }
   const titles = [...sections.keys(), "forms"];
   const idOf = (title) => `section-${title.replaceAll(" ", "-")}`;
-  const titled = (title) => title[0].toUpperCase() + title.slice(1);
-  put(document.getElementById("nav"), titles.map((title) => h("a", { href: `#${idOf(title)}` }, titled(title))));
+  put(document.getElementById("nav"), titles.map((title) => h("a", { href: `#${idOf(title)}` }, capitalized(title))));
   put(main, h("section.stack", {},
     h("div.stack.tight", {}, h("h1", {}, "HTTP API"),
       h("p.muted", {}, `${info.summary} Version ${info.version}. `, h("a", { href: "/openapi.json" }, "/openapi.json"),
         " is the same for programs."),
       h("p.muted", {}, "Every request needs a token once the store has one: ",
         h("code", {}, "tidings token create STORE --role admin"), ".")),
-    [...sections].map(([title, operations]) => [h("h2", { id: idOf(title) }, titled(title)), operations]),
+    [...sections].map(([title, operations]) => [h("h2", { id: idOf(title) }, capitalized(title)), operations]),
     h("h2", { id: idOf("forms") }, "Forms"),
     Object.entries(schemas).map(([name, schema]) => h("details.schema.card", { id: name },
       h("summary", {}, h("code", {}, name), h("span.muted.small", {}, prose(schema.description ?? ""))),

@@ -22,8 +22,8 @@ export const decimal = (number) => DECIMAL.format(number);
 export const percent = (share) => PERCENT.format(share);
 export const fullTime = (text) => FULL.format(new Date(text));
 
-/** Return a text that begins with a capital letter. */
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+/** Return a text with a capital first letter. */
+export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Return `1 film`, `2 films`. */
 export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
