@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from tests.damage import run_cases
 from tests.fuzz import cases
 from tests.mutation import mutated
+from tests.service.running import PATIENCE_S
 
 from tidings.errors import SourceError
 from tidings.sources.feed_fetch import fetch
@@ -112,8 +113,9 @@ def test_the_title_of_a_feed_is_not_repeated_at_length() -> None:
 
 @contextmanager
 def drip(*pieces: bytes) -> Iterator[str]:
-    """Serve some pieces of an answer to one client, and then one byte after the other."""
+    """Serve some pieces of an answer, then one byte after the other until the client hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
+        hung_up = Event()
 
         def serve() -> None:
             client, _ = server.accept()
@@ -123,17 +125,19 @@ def drip(*pieces: bytes) -> Iterator[str]:
                     try:
                         client.sendall(piece)
                         if client.recv(1_000) == b"":
+                            hung_up.set()
                             return
                     except TimeoutError:
                         continue
                     except OSError:
+                        hung_up.set()
                         return
 
         thread = Thread(target=serve, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
-        thread.join(30)
-        assert not thread.is_alive()
+        assert hung_up.wait(PATIENCE_S)
+        thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,11 @@ def _request(
 ) -> Fetched:
     url = target.url
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    connection = _connect(target, timeout_s)
+    opened = list[socket.socket]()
+    connection = _connect(target, timeout_s, opened)
     # A timeout is for each packet; a server that sends a byte at a time would hold up all feeds.
     expired = Event()
-    limit = Timer(_WHOLE * timeout_s, _shut_down, (connection, expired))
+    limit = Timer(_WHOLE * timeout_s, _shut_down, (opened, expired))
     limit.daemon = True
     limit.start()
     try:
@@ -112,14 +113,19 @@ def _request(
         connection.close()
 
 
-def _shut_down(connection: HTTPConnection, expired: Event) -> None:
+def _shut_down(opened: list[socket.socket], expired: Event) -> None:
     expired.set()
-    with suppress(OSError, AttributeError):
-        connection.sock.shutdown(socket.SHUT_RDWR)
+    for connected in opened:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
 
 
-def _connect(target: _Checked, timeout_s: float) -> HTTPConnection:
-    """Return a connection whose name is that of the URL, made to the address that was checked."""
+def _connect(target: _Checked, timeout_s: float, opened: list[socket.socket]) -> HTTPConnection:
+    """Return a connection whose name is that of the URL, made to the address that was checked.
+
+    Its socket is added to `opened`: the connection itself forgets it as soon as it has read the
+    head of an answer without a length.
+    """
     url: Any = target.url
     kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
     connection = kind(url.hostname, url.port, timeout=timeout_s)
@@ -132,9 +138,11 @@ def _connect(target: _Checked, timeout_s: float) -> HTTPConnection:
             connection.sock = context.wrap_socket(
                 plain, server_hostname=url.hostname, do_handshake_on_connect=False
             )
+            opened.append(connection.sock)
             connection.sock.do_handshake()
         else:
             connection.sock = plain
+            opened.append(plain)
 
     connection.connect = connect  # type: ignore[method-assign]
     return connection
