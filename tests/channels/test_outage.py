@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.channels import test_jetstream
 from tests.channels.mailbox import Mailbox, mail_server
 from tests.channels.sending import declared, deliver, sending
+from tests.ports import reserved_port
 from tests.proxy import proxy_to
 from tests.service.running import eventually
 
@@ -51,17 +52,20 @@ def test_an_outage_of_an_hour(nats: str, tmp_path: Path) -> None:
     def clock() -> float:
         return time.time() + passed_s[0]
 
-    with mail_server() as before:
-        port = before.port
-    settings = ServiceSettings(mail=SmtpSettings("127.0.0.1", "t@films.example", port, "none"))
-    with proxy_to(nats) as proxy, open_store(tmp_path / "tidings.db") as store:
+    with (
+        reserved_port() as port,
+        proxy_to(nats) as proxy,
+        open_store(tmp_path / "tidings.db") as store,
+    ):
         proxy.down()
+        mail = SmtpSettings("127.0.0.1", "t@films.example", port, "none")
+        people = ServiceSettings(mail=mail).people
         near = JetStreamTransport((nats,), "outage.x")
         far = JetStreamTransport((f"nats://127.0.0.1:{proxy.port}",), "away.x")
         channels = [declared("nats", near, "near"), declared("nats", far, "far")]
         put_entry(store, EntryDraft("ada", "home", person, verified=True), 0)
         declare(store, channels, 0)
-        senders = {**openers(channels), **person_openers(store, "default", settings.people, clock)}
+        senders = {**openers(channels), **person_openers(store, "default", people, clock)}
         with sending(store, senders, clock):
             for quarter in range(4):
                 new = events[3 * quarter : 3 * quarter + 3]

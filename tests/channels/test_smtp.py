@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from tests.channels.mailbox import PASSWORD, Mailbox, mail_server, make_certificate
+from tests.ports import reserved_port
 
 from tidings.channels.mail import code_mail
 from tidings.channels.sender import SENT, Status
@@ -118,15 +119,16 @@ def test_a_connection_that_the_server_has_ended_is_replaced(box: Mailbox) -> Non
 
 
 def test_a_server_that_was_restarted_gets_the_next_mail() -> None:
-    with mail_server() as first:
-        settings = local(first)
-        connections = SmtpConnections(settings)
-        connections.retain()
-        assert connections.send(TO, mail(settings)) == SENT
-    with mail_server(port=first.port) as second:
-        assert connections.send(TO, mail(settings)) == SENT
-        assert len(second.mails) == 1
-        connections.release()
+    with reserved_port() as port:
+        with mail_server(port=port) as first:
+            settings = local(first)
+            connections = SmtpConnections(settings)
+            connections.retain()
+            assert connections.send(TO, mail(settings)) == SENT
+        with mail_server(port=port) as second:
+            assert connections.send(TO, mail(settings)) == SENT
+            assert len(second.mails) == 1
+            connections.release()
 
 
 def test_a_mailbox_may_have_any_letters_where_the_server_allows_it(box: Mailbox) -> None:
@@ -143,9 +145,10 @@ def test_a_mailbox_may_have_any_letters_where_the_server_allows_it(box: Mailbox)
 
 
 def test_a_server_that_is_down_is_tried_again() -> None:
-    with mail_server() as stopped:
+    stopped = Mailbox()
+    with reserved_port() as stopped.port:
         settings = local(stopped)
-    outcome = send_mail(settings, TO, mail(settings))
+        outcome = send_mail(settings, TO, mail(settings))
     assert outcome.status is Status.FAILED
     assert f"127.0.0.1:{settings.port}: ConnectionRefusedError" in outcome.reason
 

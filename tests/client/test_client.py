@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.ports import reserved_port
 from tests.service.running import pipeline_at, server_at
 
 from tidings import (
@@ -236,19 +237,17 @@ def test_a_pipeline_that_does_not_run_is_an_error(tmp_path: Path) -> None:
 
 def test_a_stream_goes_on_after_a_restart(tmp_path: Path) -> None:
     address = str(tmp_path / "tidings.db")
-    with server_at(address) as server:
-        port = server.port
-        with open_store(address) as store:
+    with reserved_port() as port, open_store(address) as store:
+        with server_at(address, port=port):
             store.catalogue.put({"id": "ada"})
             store.notifications.append("q", 0, [_delivery("e0")])
-        client = Client(f"http://127.0.0.1:{port}")
-        followed = client.follow("ada")
-        assert next(followed).event == "e0"
-    with open_store(address) as store:
+            client = Client(f"http://127.0.0.1:{port}")
+            followed = client.follow("ada")
+            assert next(followed).event == "e0"
         store.notifications.append("q", 1, [_delivery("e1")])
-    with server_at(address, port=port):
-        assert next(followed).event == "e1"
-        client.close()
+        with server_at(address, port=port):
+            assert next(followed).event == "e1"
+            client.close()
 
 
 def _delivery(event: str) -> Delivery:

@@ -1,12 +1,14 @@
 """A run sends its deliveries to the channels of its config: once, and the rest at its end."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.channels import test_jetstream
 from tests.channels.mailbox import mail_server
+from tests.ports import reserved_port
 from typer.testing import CliRunner
 
 from tidings.app.cli import app
@@ -68,12 +70,16 @@ def test_a_run_without_a_store_keeps_an_outbox_in_its_folder(nats: str, tmp_path
     assert test_jetstream.events_of(messages) == [f"f{n}" for n in range(10, 33)]
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as reserved:
+        yield reserved
+
+
 def test_mail_that_waits_is_sent_by_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.app.run.sending.DRAIN_S", 0.0)
-    with mail_server() as before:
-        port = before.port
     config = write(
         tmp_path,
         f"""

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 from playwright.sync_api import expect
+from tests.ports import reserved_port
 from tests.service.page.conftest import NARROW, Visit
 from tests.service.running import (
     PATIENCE_S,
@@ -263,9 +264,9 @@ def test_live_updates_survive_a_service_that_is_killed(
 ) -> None:
     address = str(tmp_path / "t.db")
     tolerated.append("net::ERR_")  # the browser notes what it cannot reach
-    with open_store(address) as store, pipeline_at(address):
+    with reserved_port() as port, open_store(address) as store, pipeline_at(address):
         store.catalogue.put({"id": "ada"}, {"id": "a1", "subscriber": "ada", "where": "true"})
-        with _served(address, 0) as (process, port):
+        with _served(address, port) as process:
             page = visit(f"http://127.0.0.1:{port}/#/feed?subscriber=ada")
             expect(page.locator("header .state.live")).to_be_visible()
             other = visit(f"http://127.0.0.1:{port}/#/reach")
@@ -304,7 +305,7 @@ def _publish(port: int, name: str) -> None:
 
 
 @contextmanager
-def _served(address: str, port: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def _served(address: str, port: int) -> Iterator[subprocess.Popen[str]]:
     """Run the web server in a process that can be killed."""
     code = (
         f"from tidings.service.server import WebServer; server = WebServer({address!r}, "
@@ -315,7 +316,8 @@ def _served(address: str, port: int) -> Iterator[tuple[subprocess.Popen[str], in
     )
     assert process.stdout is not None
     try:
-        yield process, int(process.stdout.readline())
+        assert process.stdout.readline() == f"{port}\n"
+        yield process
     finally:
         process.kill()
         process.wait()
