@@ -145,7 +145,7 @@ def test_a_server_that_restarts_is_waited_for(server: NatsServer, stream: str) -
     server.send(stream, ["a", "b"])
     with proxy_to(server.address) as proxy:
         options = {"servers": f"nats://127.0.0.1:{proxy.port}", "stream": stream}
-        open_one = open_reader({**options, "patienceMs": "10000"}, None)
+        open_one = open_reader({**options, "patienceMs": "60000"}, None)
         start = open_one.starting("latest")
         proxy.down()
         back = Timer(2.5, proxy.up)

@@ -264,13 +264,19 @@ def test_a_slow_reader_is_not_taken_for_a_silent_broker(
     brokers: Brokers, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.sources.kafka._MAX_MESSAGES", 1)
+    passed_s = [0.0]
+
+    def clock() -> float:
+        return time.monotonic() + passed_s[0]
+
+    monkeypatch.setattr(
+        "tidings.sources.kafka.time", SimpleNamespace(monotonic=clock, sleep=time.sleep)
+    )
     brokers.send(topic, "abc", partition=0)
-    # Longer than a busy machine takes to answer a poll.
-    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "1000"})
+    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "60000"})
     found = list[int]()
     for each in reader.read(reader.partitions({}, {topic: {"0": 3}})[0]):
-        if not found:
-            time.sleep(1.1)
+        passed_s[0] += 3600  # for which the reader is busy
         found += each.column("offset").to_pylist()
     assert found == [0, 1, 2]
 
