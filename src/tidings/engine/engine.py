@@ -175,7 +175,7 @@ class Engine:
         self, subscriptions: Iterable[Subscription | Mapping[str, Any]]
     ) -> list[DeadLetter]:
         """Add subscriptions in one step; return a dead letter for each that is refused."""
-        records = list(_iterable(subscriptions))
+        records = list(_records(subscriptions))
         valid, refused = list[Subscription](), list[DeadLetter]()
         with self._turn():
             for record in records:
@@ -228,7 +228,7 @@ class Engine:
         not published and can be published again; deliveries of earlier chunks are returned by the
         next call.
         """
-        return _objects(self._publish(iter(_iterable(events))))
+        return _objects(self._publish(_records(events)))
 
     def publish_table(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         """Publish the rows of an Arrow table; return the deliveries as another one.
@@ -298,7 +298,7 @@ class Engine:
 
     def match_counts(self, events: Iterable[Event | Mapping[str, Any]]) -> dict[str, int]:
         """Return how many of these events each subscription matches; nothing is published."""
-        read = [self._intake.read(event) for event in _iterable(events)]
+        read = [self._intake.read(event) for event in _records(events)]
         with self._turn():
             return self._stages.matcher.match_counts(read)
 
@@ -312,7 +312,7 @@ class Engine:
         self, events: Iterable[Event | Mapping[str, Any]], k: int = 20, scorer: object = "exact"
     ) -> list[list[tuple[str, float]]]:
         """Return the k best subscriptions for each event; many at once take less time each."""
-        read, ranks = [self._intake.read(event) for event in _iterable(events)], _scorer(scorer)
+        read, ranks = [self._intake.read(event) for event in _records(events)], _scorer(scorer)
         validate.count("k", k)
         matcher = self._stages.matcher
         if matcher.answers_beside_changes(ranks):
@@ -572,11 +572,11 @@ def _id(what: str, value: object) -> str:
     return validate.plain_text(value)  # type: ignore[arg-type]
 
 
-def _iterable(records: Any) -> Iterable[Any]:
-    """Return an iterable of records; refuse a single record, whose parts would be iterated."""
+def _records(records: Any) -> Iterator[Any]:
+    """Return an iterator over records; refuse a single record, whose parts would be iterated."""
     is_a = validate.is_a
     if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
-        with suppress(TypeError):  # an array without dimensions
+        with suppress(TypeError):  # of an array without dimensions
             return iter(records)  # type: ignore[no-any-return]
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
 

@@ -49,7 +49,7 @@ class Explainer:
         ]
 
     def is_match(self, event: Event) -> bool:
-        """Return whether a subscription matches an event, even if that came too late."""
+        """Return whether a subscription matches an event, even one that came too late."""
         if event.id in self._known:
             return event.id in self.matches
         return explain(self._matcher, self.subscriber.id, event, None).rank is not None

@@ -41,7 +41,6 @@ def opened(state: object) -> SnapshotFields:
     """Return the fields of a snapshot; refuse one that is damaged or has another version."""
     if not isinstance(state, Mapping):
         raise damaged(NAME, f"it is an object, not {shown(state)}")
-    assert isinstance(state, Mapping)
     version = state.get("version")
     if version != VERSION or isinstance(version, bool):
         raise StateError(

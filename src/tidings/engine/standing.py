@@ -262,7 +262,7 @@ class _Shortcut:
         return self._buffer.snapshot() | {"delivered": sorted(self._delivered & held)}
 
     def _last_with(self, first: int) -> int:
-        """Return the place of the last match at which the window still holds an earlier one."""
+        """Return the place of the last match at which the window still holds the one at `first`."""
         axis = self._buffer.axis
         assert axis is not None
         if self._part.name == "history":

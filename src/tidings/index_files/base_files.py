@@ -42,10 +42,10 @@ def write_base(path: Path, part: PartManifest, bundles: Iterable[SubscriberBundl
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Keep the collector of cycles from looking at all subscriptions again and again.
+    """Pause the garbage collector, which would traverse all subscriptions again and again.
 
-    A build makes millions of objects without a cycle among them, and the more there are the longer
-    each look takes.
+    A build allocates millions of objects without cycles, and the more there are, the longer each
+    collection takes.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -46,7 +46,7 @@ class FeatureTable:
         self._ids: list[tuple[str, int]] = []
 
     def add(self, events: EventTable, slots: Sequence[int]) -> None:
-        """Add the features of different slots where they are missing; O(log n + tokens) each."""
+        """Add the features of distinct slots where they are missing; O(log n + tokens) each."""
         self._make_room(len(events.us))
         slot_events = {slot: events.event(slot) for slot in slots}
         new = {slot: e for slot, e in slot_events.items() if self._events[slot] is not e}

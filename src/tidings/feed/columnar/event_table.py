@@ -75,7 +75,7 @@ class EventTable:
         self._reserve(1, mark)
         slot = self._free.pop()
         self._slots[event.id], self.ids[slot] = slot, event.id
-        self.know(slot, event)
+        self.store(slot, event)
         self.us[slot] = event.published_us
         self.sequence[slot] = UNNUMBERED if event.sequence is None else event.sequence
         self.pending[slot] = self._any_pending = True
@@ -85,7 +85,7 @@ class EventTable:
     def slots(
         self, ids: Sequence[str], us: Int64s, sequence: Int64s, mark: Callable[[Int32s], None]
     ) -> Int32s:
-        """Return the slots of different events in order of publication, as `slot` does."""
+        """Return the slots of distinct events in order of publication, as `slot` does."""
         slots = np.fromiter(map(self._slots.get, ids, repeat(-1)), np.int32, len(ids))
         new = np.flatnonzero(slots < 0)
         if len(new):
@@ -104,8 +104,8 @@ class EventTable:
             self._order_many(new_ids, us[new], slots[new])
         return slots
 
-    def know(self, slot: int, event: Event) -> None:
-        """Store an event, and the text of its content, in a slot that has its id."""
+    def store(self, slot: int, event: Event) -> None:
+        """Store an event, and the text of its content, in the slot of its id."""
         self.objects[slot] = event
         if event.content_json is not None:
             self.contents[slot] = event.content_json

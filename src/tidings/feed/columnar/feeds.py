@@ -213,7 +213,7 @@ class TableFeeds:
         return self.tables.events.slot(event, self._mark_slots)
 
     def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s:
-        """Return the slots of different events, known by id only, in order of publication."""
+        """Return the slots of distinct events, known by id only, in order of publication."""
         return self.tables.events.slots(ids, us, sequence, self._mark_slots)
 
     def slots_of(self, events: Sequence[Event]) -> Int32s:
@@ -225,7 +225,7 @@ class TableFeeds:
         numbers = [UNNUMBERED if event.sequence is None else event.sequence for event in events]
         slots = self.slots(ids, us, np.array(numbers, np.int64))
         for slot, event in zip(slots.tolist(), events, strict=True):
-            self.tables.events.know(slot, event)
+            self.tables.events.store(slot, event)
         return slots
 
     def subscription(self, subscription: str) -> int:

@@ -70,8 +70,8 @@ class Deadlines:
         rows, waited_for = ends[:, 0], ends[:, 1]
         # Mostly all wait for the same end, and sorting them would take longer than the rest.
         is_one = len(ends) > 0 and bool((waited_for == waited_for[0]).all())
-        different = waited_for[:1].tolist() if is_one else np.unique(waited_for).tolist()
-        for end in different:
+        distinct = waited_for[:1].tolist() if is_one else np.unique(waited_for).tolist()
+        for end in distinct:
             if end not in rows_by_end:
                 rows_by_end[end] = []
                 heappush(self._heap, (end, cohort))
@@ -95,15 +95,15 @@ class Deadlines:
 
     def pop_due(self, now: int) -> dict[int, Int64s]:
         """Remove and return the rows of each cohort whose end is not after `now`."""
-        if not self._heap or self._heap[0][0] > now:  # whatever is gone; time moves with each event
+        if not self._heap or self._heap[0][0] > now:  # as after most events
             return {}
         due: dict[int, list[Int64s]] = {}
         while (first := self.first) is not None and first <= now:
             end, cohort = heappop(self._heap)
             due.setdefault(cohort, []).extend(self._rows[cohort].pop(end))
-        return {cohort: _different(rows) for cohort, rows in due.items()}
+        return {cohort: _distinct(rows) for cohort, rows in due.items()}
 
 
-def _different(rows: list[Int64s]) -> Int64s:
+def _distinct(rows: list[Int64s]) -> Int64s:
     """Return all rows once, in order."""
     return rows[0] if len(rows) == 1 == len(rows[0]) else np.unique(np.concatenate(rows))

@@ -76,11 +76,11 @@ class ComparedEvents:
         assert self._features is not None
         # One event is picked for many in a row, so that few are left without repeats.
         starts = np.flatnonzero(slots[1:] != slots[:-1]) + 1
-        different = sorted({*slots[starts].tolist(), *slots[:1].tolist()})
-        known = [slot for slot in different if self._events.is_described(slot)]
+        distinct = sorted({*slots[starts].tolist(), *slots[:1].tolist()})
+        known = [slot for slot in distinct if self._events.is_described(slot)]
         self._features.add(self._events, known)
-        if len(known) < len(different):
-            self._features.leave_out(sorted({*different} - {*known}))
+        if len(known) < len(distinct):
+            self._features.leave_out(sorted({*distinct} - {*known}))
 
     def measure(self, row: int) -> None:
         """Find the nearest events to the pick in cell 0 by distances that kernels lack."""

@@ -53,7 +53,7 @@ from tidings.policy import Policy
 
 _LARGEST_BUFFER: Final = 1 << 16
 _FEW: Final = 64
-"""Room in the first buffers of a run for more than what is expected."""
+"""Spare rows in the first buffers of a run, besides the expected ones."""
 
 
 class RuleResult(NamedTuple):
@@ -84,7 +84,7 @@ class RunBuffers:
         return RuleOutput(*self._deliveries, *self._verdicts, self.moved, self.progress)
 
     def make_room(self, deliveries: int, verdicts: int) -> None:
-        """Begin new buffers where the present ones have no room for so many more."""
+        """Begin new buffers where the current ones have no room for this many more rows."""
         progress = self.progress
         if progress[OUT] + deliveries > len(self._deliveries.figures):
             self._delivered.append(self._deliveries.first(int(progress[OUT])))
@@ -250,7 +250,7 @@ class RuleGroup:
             progress[layout.JUDGED] = progress[PICK]
 
     def _choose(self, line: int) -> int:
-        """Put what the diversifier chooses of a list first; return how many that are."""
+        """Move what the diversifier chooses to the front of a list; return how many it chose."""
         rows, cells = self.rows, self.rows.held_cells(np.array([line])).tolist()
         subscriber = int(self.rows.subscriber[line // self.places])
         matches = [self.match(subscriber, cell) for cell in cells]

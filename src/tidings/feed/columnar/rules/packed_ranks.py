@@ -1,8 +1,8 @@
-"""The last chosen ranks of many subscribers, in as few bits as their different values need.
+"""The last chosen ranks of many subscribers, in as few bits as their distinct values need.
 
-Subscribers with one policy usually have a handful of different ranks, such as their prefranks.
+Subscribers with one policy usually have a handful of distinct ranks, such as their prefranks.
 While there are at most 16, a cell has 4 bits, and up to 256 it has a byte: the place of the rank
-among all different ones in order. With more, each cell is the rank itself, and stays so.
+among all distinct ones in order. With more, each cell is the rank itself, and stays so.
 
     16 values    | 3 7 | 1 1 | 0 15 | ..        two cells a byte, the first in the low bits
     256 values   | 3 | 7 | 1 | 1 | ..
@@ -29,7 +29,7 @@ class PackedRanks:
         self._memory = np.zeros(0)
         self._bits = np.array([NIBBLE])
         self.values = np.zeros(0)
-        """The different ranks in order, while cells refer to them."""
+        """The distinct ranks in order, while cells refer to them."""
 
     def __len__(self) -> int:
         return len(self._memory) * WHOLE // int(self._bits[0])
@@ -53,7 +53,7 @@ class PackedRanks:
         return RankPool(self._packed, self._memory, self._bits, self.values, slabs)
 
     def lengthen(self, cells: int) -> None:
-        """Have at least so many cells."""
+        """Grow to at least this many cells."""
         size = -(-cells * self.bits // WHOLE)
         if size > len(self._memory):
             self._memory = lengthened(self._memory, size)
@@ -73,7 +73,7 @@ class PackedRanks:
         return self.values[self._places(cells)]
 
     def put(self, cells: Int64s, ranks: AnyArray) -> None:
-        """Write ranks to different cells."""
+        """Write ranks to distinct cells."""
         ranks = ranks.astype(np.float64)
         self.learn(ranks)
         if self.bits == WHOLE:

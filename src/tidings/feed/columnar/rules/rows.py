@@ -179,7 +179,7 @@ class RuleRows:
         return _of_rows(rows, self.ringed)
 
     def starts(self, lines: Int64s) -> Int64s:
-        """Return when the open periods of quotas began; for `different`, what is newer counts."""
+        """Return when open periods of quotas began, and since when `different` compares events."""
         kinds, ends = self.rules.codes.kind[lines % self.places], self.end[lines]
         starts = np.where(kinds == layout.DIFFERENT, ends, -FAR)
         for place in np.flatnonzero(self.rules.codes.kind == layout.QUOTA).tolist():
@@ -188,8 +188,8 @@ class RuleRows:
             if calendar is None:
                 starts[begun] = ends[begun] - self.rules.codes.length[place]
                 continue
-            different, inverse = np.unique(ends[begun], return_inverse=True)
-            known = [calendar.between(end - 1, end)[0].start for end in different.tolist()]
+            distinct, inverse = np.unique(ends[begun], return_inverse=True)
+            known = [calendar.between(end - 1, end)[0].start for end in distinct.tolist()]
             starts[begun] = np.array(known, np.int64)[inverse]
         return starts
 

@@ -62,7 +62,7 @@ class SpanTables:
 
 
 class NextEnds:
-    """The next end of a period or of quiet hours of some rules, by whose end they may release."""
+    """The ends of the periods and quiet hours of some rules, at which they release events."""
 
     def __init__(self, rules: Sequence[Any]) -> None:
         self._quotas = [rule.calendar for rule in rules if isinstance(rule, Quota)]

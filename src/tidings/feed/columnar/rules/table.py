@@ -184,9 +184,9 @@ class RuleTable:
             self.group[old:] = -1
 
     def quiet_until(self, us: int) -> int:
-        """Return the first instant after another at which something may be released.
+        """Return the first instant after `us` at which something may be released.
 
-        That is the end for which something is held, or for which it may be held from now on.
+        That is the first end until which something is held, or may be held from now on.
         """
         first = self.deadlines.first
         ends = [group.ends.after(us) for group in self.groups.values()]
@@ -372,7 +372,7 @@ def _selected(part: CohortDeliveries, rows: AnyArray | slice) -> CohortDeliverie
 
 
 def _firsts(order: Int64s) -> Int64s:
-    """Return the places at which another number begins than the one before."""
+    """Return the places at which runs of equal numbers begin."""
     is_first = np.ones(len(order), np.bool_)
     np.not_equal(order[1:], order[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
