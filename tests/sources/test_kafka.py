@@ -32,6 +32,30 @@ def topic(request: pytest.FixtureRequest) -> str:
     return str(abs(hash(request.node.name)))
 
 
+class Clock:
+    """The clock of readers, which a test sets ahead: once, or by some seconds for each look.
+
+    So a reader may have more patience than a busy machine needs.
+    """
+
+    def __init__(self) -> None:
+        self.ahead_s = self.step_s = 0.0
+
+    def monotonic(self) -> float:
+        self.ahead_s += self.step_s
+        return time.monotonic() + self.ahead_s
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("tidings.sources.kafka.time", made)
+    return made
+
+
 def source(brokers: Brokers, topic: str, **more: str) -> KafkaSource:
     given = {"kafka.bootstrap.servers": brokers.address, "subscribe": topic, **more}
     return KafkaSource({"kafkaConsumer.pollTimeoutMs": "20000", **given})
@@ -224,14 +248,16 @@ def test_a_topic_without_metadata_is_awaited(brokers: Brokers, topic: str, choic
         assert reader._reader._client.calls == calls
 
 
-def test_a_topic_that_never_has_metadata_is_named(brokers: Brokers, topic: str) -> None:
+def test_a_topic_that_never_has_metadata_is_named(
+    brokers: Brokers, topic: str, clock: Clock
+) -> None:
     brokers.send(topic, "abc", partition=0)
-    more = {"kafkaConsumer.pollTimeoutMs": "500", "failOnDataLoss": "false"}
-    reader = stream(brokers, topic, **more)
+    clock.step_s = 3.0
+    reader = stream(brokers, topic, failOnDataLoss="false")
     denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
     reader._reader._client = Passing(reader._reader._client, topic, denied, 10**6)
     with pytest.raises(
-        SourceError, match=f"has no metadata of topic '{topic}': .*gave up after 0.5 s"
+        SourceError, match=f"has no metadata of topic '{topic}': .*gave up after 20 s"
     ):
         reader.latestOffset({topic: {"0": 2}}, ALL)
     gone = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -239,15 +265,21 @@ def test_a_topic_that_never_has_metadata_is_named(brokers: Brokers, topic: str) 
     assert reader.latestOffset({topic: {"0": 2}}, ALL) == {}
 
 
-def test_offsets_beyond_the_end_are_awaited_and_then_named(brokers: Brokers, topic: str) -> None:
+def test_offsets_beyond_the_end_are_awaited_and_then_named(
+    brokers: Brokers, topic: str, clock: Clock
+) -> None:
     brokers.send(topic, "abc", partition=0)
-    start, end = {topic: {"0": 1}}, {topic: {"0": 5}}
-    quick = {"kafkaConsumer.pollTimeoutMs": "500"}
-    reader = stream(brokers, topic, **quick)
-    with pytest.raises(SourceError, match="returned nothing from offset 3 on for 0"):
-        values(reader, start, end)
-    lax = stream(brokers, topic, failOnDataLoss="false", **quick)
-    assert values(lax, start, end) == ["b", "c"]
+
+    def read(reader: Any) -> list[int]:
+        clock.step_s, found = 0.0, list[int]()
+        for each in reader.read(reader.partitions({topic: {"0": 1}}, {topic: {"0": 5}})[0]):
+            found += each.column("offset").to_pylist()
+            clock.step_s = 4.0 if len(found) == 2 else 0.0
+        return found
+
+    with pytest.raises(SourceError, match="returned nothing from offset 3 on for 20 s"):
+        read(stream(brokers, topic))
+    assert read(stream(brokers, topic, failOnDataLoss="false")) == [1, 2]
 
 
 def test_unreachable_brokers_are_not_skipped_as_a_loss() -> None:
@@ -261,22 +293,13 @@ def test_unreachable_brokers_are_not_skipped_as_a_loss() -> None:
 
 
 def test_a_slow_reader_is_not_taken_for_a_silent_broker(
-    brokers: Brokers, topic: str, monkeypatch: pytest.MonkeyPatch
+    brokers: Brokers, topic: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.sources.kafka._MAX_MESSAGES", 1)
-    passed_s = [0.0]
-
-    def clock() -> float:
-        return time.monotonic() + passed_s[0]
-
-    monkeypatch.setattr(
-        "tidings.sources.kafka.time", SimpleNamespace(monotonic=clock, sleep=time.sleep)
-    )
     brokers.send(topic, "abc", partition=0)
-    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "60000"})
-    found = list[int]()
+    reader, found = stream(brokers, topic), list[int]()
     for each in reader.read(reader.partitions({}, {topic: {"0": 3}})[0]):
-        passed_s[0] += 3600  # for which the reader is busy
+        clock.ahead_s += 3_600  # for which the reader is busy
         found += each.column("offset").to_pylist()
     assert found == [0, 1, 2]
 
@@ -316,14 +339,14 @@ def test_unreachable_brokers_are_reported_once_and_named_after_a_timeout(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tidings.sources.kafka._ATTEMPT_S", 0.1)
+    monkeypatch.setattr("tidings.sources.kafka._ATTEMPT_S", 1.0)
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}
-    made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "500"})
-    with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 0.5 s"):
+    made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "1500"})
+    with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 1.5 s"):
         made.streamReader(made.schema()).initialOffset()
     (record,) = caplog.records
     assert record.getMessage().startswith("tidings-kafka: no answer from 127.0.0.1:1: ")
-    assert record.getMessage().endswith("Connection refused); trying for 0.5 s")
+    assert record.getMessage().endswith("Connection refused); trying for 1.5 s")
     assert capfd.readouterr().err == ""
 
 

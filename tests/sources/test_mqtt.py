@@ -99,7 +99,7 @@ def test_properties_may_hold_the_envelope(broker: MqttBroker, topic: str, tmp_pa
 @needs_mosquitto
 def test_a_wrong_password_is_refused_without_being_shown(tmp_path: Path) -> None:
     with running_mosquitto(tmp_path, "allow_anonymous false") as guarded:
-        more = {"user": "ann", "password": "Sw0rdfish", "patienceMs": "3000"}
+        more = {"user": "ann", "password": "Sw0rdfish", "patienceMs": "60000"}
         refused = reader(guarded, tmp_path, "a", **more)
         with pytest.raises(SourceError, match="the broker refuses: Not authorized") as error:
             refused.latest()
