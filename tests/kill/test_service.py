@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.kill.process import KILLS
+from tests.ports import reserved_port
 from tests.service.running import eventually
 
 from tidings import Delivery, Engine, Event
@@ -71,16 +72,16 @@ def deliver(address: str, port: int, started: Any, now: Any) -> None:
 class Victim:
     """A process that is killed and started again; `now` is the clock that all of them share."""
 
-    def __init__(self, work: Any, address: str, now: Any) -> None:
-        self._work, self._address, self._now, self.port = work, address, now, 0
+    def __init__(self, work: Any, address: str, now: Any, port: int) -> None:
+        self._work, self._address, self._now, self._port = work, address, now, port
         self.start()
 
     def start(self) -> None:
         receiving, sending = FORK.Pipe(duplex=False)
-        arguments = (self._address, self.port, sending, self._now)
+        arguments = (self._address, self._port, sending, self._now)
         self.process = FORK.Process(target=self._work, args=arguments, daemon=True)
         self.process.start()
-        self.port = receiving.recv()
+        assert receiving.recv() == self._port
 
     def kill(self) -> None:
         self.process.kill()
@@ -140,10 +141,14 @@ def test_kills_of_the_service_and_the_pipeline_change_nothing(address: str) -> N
     batches = 10 * kills
     published = events(BATCH * batches)
     now = FORK.Value("d", 0.0)
-    with open_store(address) as store, httpx2.Client(timeout=10) as client:
+    with (
+        reserved_port() as port,
+        open_store(address) as store,
+        httpx2.Client(timeout=10) as client,
+    ):
         store.catalogue.load([*PEOPLE, *WISHES])
-        server, pipeline = Victim(serve, address, now), Victim(deliver, address, now)
-        url = f"http://127.0.0.1:{server.port}"
+        server, pipeline = (Victim(work, address, now, port) for work in (serve, deliver))
+        url = f"http://127.0.0.1:{port}"
         due = sorted(chance.sample(range(batches), kills))
         for number in range(batches):
             batch = published[BATCH * number : BATCH * (number + 1)]
