@@ -105,7 +105,7 @@ def raised_earlier_failure(
         access._writer.change(removed, added)
     waiting = Thread(target=access.close, daemon=True)
     waiting.start()
-    waiting.join(10)
+    waiting.join(60)
     assert not waiting.is_alive()
     return failed
 
