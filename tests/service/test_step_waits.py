@@ -36,8 +36,8 @@ async def _wait_at_once(server: WebServer, address: str) -> list[bool]:
 
         waiting = [asyncio.create_task(put(number)) for number in range(MANY)]
         with open_store(address) as store:
-            while store.catalogue.version() < MANY:  # all have got so far that they wait
-                await asyncio.sleep(0.01)
+            # All have got so far that they wait.
+            await asyncio.to_thread(eventually, lambda: store.catalogue.version() == MANY)
         assert (await client.get("/health")).status_code == 200
         assert (await client.get("/v1/subscribers/s0")).json()["id"] == "s0"
         assert not any(task.done() for task in waiting)

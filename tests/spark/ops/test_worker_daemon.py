@@ -39,9 +39,13 @@ def test_only_the_allocator_has_a_thread_before_a_fork() -> None:
     assert daemon.stdout
     [port] = struct.unpack("!i", daemon.stdout.read(4))
     assert port > 0
-    threads = Path(f"/proc/{daemon.pid}/task").iterdir()
-    others = [thread for thread in threads if thread.name != str(daemon.pid)]
-    assert {(thread / "comm").read_text().strip() for thread in others} <= {"jemalloc_bg_thd"}
-    daemon.stdin.close()
-    assert eventually(lambda: daemon.poll() is not None)
-    daemon.stdout.close()
+    try:
+        threads = Path(f"/proc/{daemon.pid}/task").iterdir()
+        others = [thread for thread in threads if thread.name != str(daemon.pid)]
+        assert {(thread / "comm").read_text().strip() for thread in others} <= {"jemalloc_bg_thd"}
+        daemon.stdin.close()
+        eventually(lambda: daemon.poll() is not None)
+    finally:
+        daemon.kill()
+        daemon.wait()
+        daemon.stdout.close()
