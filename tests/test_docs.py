@@ -4,9 +4,9 @@ The Python blocks of a page share a namespace, and all its examples share a scra
 copy of `examples/`. Every `$ tidings ...` line of a console block runs, in this process, and must
 succeed. A block after `<!-- not run -->` is skipped.
 
-A line `$ tidings serve ... &` starts a service, at a free port, which `$ kill -9 %1` or the end of
-the page ends. Lines with `curl` call it, and must print what the page says, where `...` stands for
-anything.
+A line `$ tidings serve ... &` starts a service, at a port of its own, which `$ kill -9 %1` or the
+end of the page ends. Lines with `curl` call it, and must print what the page says, where `...`
+stands for anything.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from tests.ports import reserved_port
 from typer.testing import CliRunner
 
 from tidings.app.cli import app
@@ -59,9 +60,9 @@ class PageRun:
 
     directory: Path
     examples: list[Example]
+    port: int
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
     done: int = 0
-    port: int = 0
     service: "subprocess.Popen[bytes] | None" = None
 
     def run_up_to(self, last: Example) -> None:
@@ -102,7 +103,7 @@ class PageRun:
         command = [*CLI, *arguments, "--port", str(self.port), "--json"]
         self.service = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.service.stdout is not None
-        self.port = int(json.loads(self.service.stdout.readline())["url"].rpartition(":")[2])
+        assert json.loads(self.service.stdout.readline())["url"].endswith(f":{self.port}")
 
     def stop(self) -> None:
         """Kill the service, if there is one."""
@@ -141,13 +142,14 @@ def cases() -> Iterator[object]:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, PageRun]]:
     started = {}
-    for page, examples in EXAMPLES.items():
-        directory = tmp_path_factory.mktemp(page.stem)
-        shutil.copytree(ROOT / "examples", directory / "examples")
-        started[page] = PageRun(directory, examples)
-    yield started
-    for page_run in started.values():
-        page_run.stop()
+    with contextlib.ExitStack() as stack:
+        for page, examples in EXAMPLES.items():
+            directory = tmp_path_factory.mktemp(page.stem)
+            shutil.copytree(ROOT / "examples", directory / "examples")
+            port = stack.enter_context(reserved_port())  # a page may kill its service and go on
+            started[page] = PageRun(directory, examples, port)
+            stack.callback(started[page].stop)
+        yield started
 
 
 @pytest.mark.parametrize("example", list(cases()))
