@@ -11,6 +11,8 @@ from tests.damage import SECRET, hostile_json, hostile_text, run_cases, shows_se
 from tests.fuzz import cases
 from tests.test_secrets import ADDRESSES
 
+from tidings.store import open_store
+
 pytestmark = pytest.mark.fuzz
 
 STORE = "films.db"
@@ -64,6 +66,9 @@ def changed(rng: Random, value: str) -> str:
 
 def test_values_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # A database that cannot be reached would be waited for.
+    defaults = {**(open_store.__kwdefaults__ or {}), "patience_s": 0.0}
+    monkeypatch.setattr(open_store, "__kwdefaults__", defaults)
     assert tidings("store", "add", STORE, SUBSCRIPTIONS, SUBSCRIBERS).exit_code == 0
 
     def case(rng: Random) -> None:
