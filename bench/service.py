@@ -32,7 +32,7 @@ import pages
 from pages import Result, machine, opening, publish, table
 
 PEOPLE, BULK, AT_ONCE, RATE = 200, 1_000, 16, 100
-TOPICS = 500
+TOPICS, UNLIMITED = 500, 1_000_000
 LIVE_BAR_MS = {"local": 50, "spark": 1_500}
 Call = Callable[[int], Awaitable[Any]]
 
@@ -82,9 +82,11 @@ class Service(NamedTuple):
 
 @contextmanager
 def served(folder: Path, engine: str) -> Iterator[Service]:
-    """Run the service."""
+    """Run the service, with no limit of requests that this process could reach."""
+    config = folder / "service.toml"
+    config.write_text(f"[service]\nstore = 't.db'\nrate = {UNLIMITED}\n")
     options = ["--engine", engine, "--port", "0", "--json"]
-    command = [sys.executable, "-m", "tidings.app.cli", "serve", str(folder / "t.db"), *options]
+    command = [sys.executable, "-m", "tidings.app.cli", "serve", str(config), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         try:

@@ -577,7 +577,7 @@ def _records(records: Any) -> Iterator[Any]:
     is_a = validate.is_a
     if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
         with suppress(TypeError):  # of an array without dimensions
-            return iter(records)  # type: ignore[no-any-return]
+            return iter(records)
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
 
 
