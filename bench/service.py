@@ -84,7 +84,7 @@ class Service(NamedTuple):
 def served(folder: Path, engine: str) -> Iterator[Service]:
     """Run the service, with no limit of requests that this process could reach."""
     config = folder / "service.toml"
-    config.write_text(f"[service]\nstore = 't.db'\nrate = {UNLIMITED}\n")
+    config.write_text(f"[service]\nstore = 'sqlite:///t.db'\nrate = {UNLIMITED}\n")
     options = ["--engine", engine, "--port", "0", "--json"]
     command = [sys.executable, "-m", "tidings.app.cli", "serve", str(config), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
