@@ -389,7 +389,7 @@ class CompiledSetDiversity:
         self._measure(rows[subscriber], slots[event])
 
     def _rows_of(self, subscribers: Sequence[str]) -> list[int]:
-        """Return the rows of distinct subscribers, in a fifth of the time of `_row` for each."""
+        """Return the rows of distinct subscribers; most of them have one, and need no call."""
         rows = [*map(self._rows.get, subscribers)]
         return [
             self._row(subscribers[place]) if row is None else row for place, row in enumerate(rows)
