@@ -9,6 +9,7 @@ without it, CI=true selects `ci`.
 """
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -85,6 +86,16 @@ def pytest_collection_finish() -> None:
     """Exempt what is loaded by now from garbage collections: a million objects that will stay."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest's own, which adds handlers to loggers
+def pytest_runtest_setup() -> None:
+    """Make loggers of the ordinary class.
+
+    PySpark changes the class while it creates a logger of its own. When two threads do so at once,
+    the change stays, and later loggers write to the standard error of the test that created them.
+    """
+    logging.setLoggerClass(logging.Logger)
 
 
 def arrange(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
