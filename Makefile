@@ -1,5 +1,5 @@
-# Everything here needs Python 3.11 to 3.13, pip and make. The rest is installed into .venv the first
-# time, and again when pyproject.toml or requirements.lock changes.
+# Everything here needs only Python 3.11 to 3.13, pip and make. The rest is installed into .venv by
+# the first command, and again when pyproject.toml or requirements.lock changes.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -10,7 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
-# Tests with Spark, servers and browsers wait for these much of the time.
+# One process more than there are cores: tests spend much of their time waiting for Spark, servers
+# and browsers.
 ONE_MORE := -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 4 --dist worksteal
 
 # The virtual environment is created with the first of these that has a supported version.
@@ -19,7 +20,7 @@ SUPPORTED = $(shell for python in $(PYTHON); do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-# Every process that a test starts would compile all modules again.
+# Without bytecode files, every process that a test starts would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
@@ -31,20 +32,20 @@ run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 
 # As root, BROWSER='chromium --no-sandbox'.
 BROWSER := chromium
-picture: tidings-demo/report.html ## the picture of a day in the README, from the report of the last demo
+picture: tidings-demo/report.html ## the picture of a day in the README, from the last demo's report
 	$(BROWSER) --headless --hide-scrollbars --window-size=1280,1020 \
 		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
 
 tidings-demo/report.html:
 	@$(MAKE) run
 
-page: $(VENV)/.demo ## the page at http://127.0.0.1:8000, with films, people and a stream; no Java
+page: $(VENV)/.demo ## the web page with demo data at http://127.0.0.1:8000; needs no Java
 	@$(BIN)/tidings serve --demo
 
-screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from the playground
+screenshots: $(VENV)/.dev ## the pictures of the page in the documentation, from its demo data
 	$(BIN)/python docs/screenshots.py
 
-gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' report, in less than ten minutes
+gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' report; takes up to ten minutes
 	$(BIN)/python -c 'from pathlib import Path; from tidings.lab.gallery import write_gallery; \
 		write_gallery(Path("docs/images/lab"))'
 	$(BIN)/tidings lab papers --out build/papers
@@ -53,7 +54,7 @@ gallery: $(VENV)/.dev ## the pictures of the lab in the docs, and the papers' re
 	@sed 's|](images/|](images/papers/|' build/papers/report.md > docs/papers-report.md
 	@echo 'Wrote docs/images/lab, docs/images/papers and docs/papers-report.md.'
 
-# Types and plain kernels fill the time in which the tests wait; their output follows when they end.
+# Types and plain kernels use the time in which the tests wait; their output is printed when they end.
 test: $(VENV)/.dev ## everything that must pass: the five checks below
 	@$(MAKE) --no-print-directory -j2 lint imports $(VENV)/spark.jsa
 	@$(MAKE) --no-print-directory -j2 beside pytest
@@ -65,7 +66,7 @@ beside: $(VENV)/.dev
 
 # Neither Spark nor PostgreSQL starts, and property tests try few examples.
 QUICK := not (spark or postgres or kill or fuzz or bench or slow)
-quick: $(VENV)/.dev ## in two minutes: lint, types, imports, fast unit and property tests
+quick: $(VENV)/.dev ## in about two minutes: lint, types, imports, fast unit and property tests
 	@$(MAKE) --no-print-directory -j3 lint types imports unit
 
 unit: $(VENV)/.dev
@@ -132,10 +133,10 @@ $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[dev,demo]'
 	@touch $(VENV)/.demo $@
 
-# Java maps the classes of Spark from this archive, which saves a third of the time of each start; it
-# is empty if this Java cannot write one. The pipe ends when Java has written it.
+# Java maps Spark's classes from this archive, which saves a third of each start-up. The file stays
+# empty if this Java cannot write one. The pipe ends once Java has written the archive.
 $(VENV)/spark.jsa: $(VENV)/.dev
-	@echo 'Archiving the classes of Spark for the tests.'
+	@echo 'Archiving the classes of Spark, to start the tests faster.'
 	@rm -f $@
 	@folder=$$(mktemp -d); SPARK_SUBMIT_OPTS='-XX:ArchiveClassesAtExit=$(abspath $@) -Xlog:disable' \
 		$(BIN)/python tests/spark/stateful_stream.py $$folder | cat >/dev/null; rm -rf $$folder

@@ -27,7 +27,7 @@ from pages import machine, opening, publish, table
 from timing import OWN, timed
 
 from tidings import Delivery, Engine, Event, Policy, Sliding, Subscriber, Subscription
-from tidings.engine import due_page
+from tidings.feed.columnar import deliveries
 from tidings.formats.arrow import deliveries_to_table
 from tidings.rank.matcher import Matcher
 
@@ -103,13 +103,13 @@ def filled(wishes: Sequence[Subscription], people: Sequence[Subscriber]) -> Engi
 
 def one_by_one(engine: Engine, stream: Sequence[Event]) -> list[Delivery]:
     """Publish as the engine did before: each event alone, and every delivery an object."""
-    stages, few = engine._stages, due_page.FEW  # noqa: SLF001 - a way that it has no more
+    stages, few = engine._stages, deliveries.FEW  # noqa: SLF001 - a way that it has no more
     stages._end_of_run = lambda _, first, *, together: first + 1  # type: ignore[method-assign]  # noqa: SLF001
-    due_page.FEW = sys.maxsize  # type: ignore[misc]
+    deliveries.FEW = sys.maxsize  # type: ignore[misc]
     try:
         return engine.publish_many(stream)
     finally:
-        due_page.FEW = few  # type: ignore[misc]
+        deliveries.FEW = few  # type: ignore[misc]
 
 
 def as_table(stream: Sequence[Event]) -> pa.Table:

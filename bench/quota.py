@@ -12,21 +12,29 @@ that were not held.
 The cost of rules is that of a step of the bench `windows`, an event for all subscribers, with and
 without rules in turn, in seconds of the processor; bytes are those of the arrays of rules, and
 all that a separate process keeps (tracemalloc), with different ranks and with only ten, after more
-matches than a quota remembers. Results go to bench/results/quota.json and quota.md. Instead,
---spark measures a batch of matches, windows and rules on Spark, each policy in turn (quota-spark).
+matches than a quota remembers. A last table has the bytes of a quota and quiet hours that hold
+nothing, by what the quota remembers. Results go to bench/results/quota.json and quota.md.
+
+Instead, --spark measures matches, windows and rules on Spark, in a batch and in a stream of several
+micro-batches, each policy in turn (quota-spark). Each event matches a quarter of the subscribers,
+so that the state stage dominates, and one match in ten is chosen. What the rules held, released and
+dropped is counted, and a policy whose rules did not do what its name says fails the run.
 """
 
 import argparse
 import gc
+import os
 import subprocess
 import sys
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -35,6 +43,7 @@ import numpy as np
 import pages
 import windows
 from pages import machine, opening, publish, table
+from pyarrow import parquet
 from timing import OWN, timed
 
 from tidings.app.demo.movies import catalogue, publications
@@ -49,7 +58,15 @@ from tidings.window import Pick
 N, DAY_US = 5, 86_400 * SECOND_US
 FULL, MEASURED = 2_000, 1_000  # one match in ten is chosen, and its rank remembered
 BYTES = ("array_bytes", "bytes", "few_array_bytes", "few_bytes")
-SHARED, SPARK_ROUNDS = 50, 3
+REMEMBERED = {
+    "just subscribed": (0, 10),
+    "20 ranks, ten values": (20, 10),
+    "200 ranks, ten values": (200, 10),
+    "200 ranks, 100 values": (200, 100),
+    "200 ranks, all different": (200, None),
+}
+SHARED, EVENTS_PER_S, LEVELS, SPARK_ROUNDS, FILES = 4, 4, 20, 3, 4
+MORNING_S = 8 * 3600  # the last event comes after the end of the quiet hours
 BURST_US = 1_800 * SECOND_US
 GENRES = ("drama", "documentary", "animation")
 WINDOW = {"window": {"name": "continuous", "expires": 100}}
@@ -66,6 +83,17 @@ RULES = {
 }
 windows.POLICIES |= {"no rules": WINDOW}
 windows.POLICIES |= {name: WINDOW | {"rules": rules} for name, rules in RULES.items()}
+# Each match is the only one in its window, so that it is chosen, and its rank remembered.
+ALL_CHOSEN = {"window": {"name": "continuous", "expires": 1}, "rules": [QUOTA, NOON]}
+windows.POLICIES |= {"all chosen": ALL_CHOSEN}
+SHOWN = {
+    "quota": ("dropped",),
+    "quota and quiet": ("dropped",),
+    "quota that holds": ("held", "released", "dropped"),
+    "quiet that holds": ("held", "released", "dropped"),
+    "different": ("dropped",),
+}
+"""What the rules of a policy must have done in a run on Spark."""
 
 
 class Ranked(NamedTuple):
@@ -78,19 +106,25 @@ class Ranked(NamedTuple):
 def main() -> None:
     wanted, result = arguments(), dict[str, Any]()
     if wanted.memory:
-        print(*kept(wanted.memory, wanted.subscribers, None))
-        print(*kept(wanted.memory, wanted.subscribers, 10))
+        kept(wanted.memory[0], 50, None)  # what a process loads once does not count
+        for name in wanted.memory:
+            different, few = (kept(name, wanted.subscribers, ranks) for ranks in (None, 10))
+            print(*different, *few)
         return
     if wanted.spark:
-        subscribers, events = (50, 20) if wanted.quick else (5_000, 2_000)
+        subscribers, events = (40, 1_200) if wanted.quick else (5_000, 4_000)
         result = {"machine": machine(), "subscribers": subscribers, "events": events}
-        result["spark"] = spark_costs(subscribers, events)
+        result["spark"] = spark_costs(subscribers, events, 1 if wanted.quick else SPARK_ROUNDS)
         publish("quota-spark", result, spark_page, wanted)
         return
     result = {"machine": machine(), "n": N, "days": wanted.days}
     result["streams"] = [compared(name, stream) for name, stream in streams(wanted.days)]
     result["subscribers"] = wanted.subscribers
     result["costs"] = costs(wanted.subscribers)
+    result["remembered"] = [
+        {"quota": name, "bytes": remembered_bytes(*case, min(wanted.subscribers, MEASURED))}
+        for name, case in REMEMBERED.items()
+    ]
     publish("quota", result, page, wanted)
 
 
@@ -99,7 +133,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--days", type=int, default=60)
     parser.add_argument("--subscribers", type=int, default=20_000)
     parser.add_argument("--spark", action="store_true", help="the cost of rules on Spark only")
-    parser.add_argument("--memory", choices=windows.POLICIES, help=argparse.SUPPRESS)
+    parser.add_argument("--memory", nargs="+", choices=windows.POLICIES, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.days, wanted.subscribers = min(wanted.days, 10), min(wanted.subscribers, 50)
@@ -128,9 +162,15 @@ def generated(kind: str, volume: int, days: int) -> list[Ranked]:
     return stream
 
 
+@cache
+def film_rows() -> list[dict[str, Any]]:
+    """Return all films, which takes seconds to read, once for all genres."""
+    return publications(catalogue()).select(["published_at", "rating", "genre"]).to_pylist()
+
+
 def films(genre: str) -> list[Ranked]:
     """Return the films of a genre as the demo publishes them, from midnight of the first day."""
-    rows = publications(catalogue()).select(["published_at", "rating", "genre"]).to_pylist()
+    rows = film_rows()
     first = rows[0]["published_at"]
     return [
         Ranked(int((row["published_at"] - first).total_seconds()) * SECOND_US, row["rating"] / 10)
@@ -186,14 +226,15 @@ def costs(subscribers: int) -> list[dict[str, Any]]:
             stream.step()
     rounds = [[made[name].step() for name in names] for _ in range(5 * windows.ROUNDS)]
     seconds = dict(zip(names, map(min, zip(*rounds, strict=True)), strict=True))
+    memory = measured(names, min(subscribers, MEASURED))
     return [
         {
             "rules": name,
             "offers_per_s": subscribers / seconds[name],
             "slower": seconds[name] / seconds["no rules"],
-            **dict(zip(BYTES, measured(name, min(subscribers, MEASURED)), strict=True)),
+            **dict(zip(BYTES, sizes, strict=True)),
         }
-        for name in names
+        for name, sizes in zip(names, memory, strict=True)
     ]
 
 
@@ -219,43 +260,135 @@ def kept(name: str, subscribers: int, ranks: int | None) -> tuple[float, float]:
     return rule_bytes(stream) / subscribers, size / subscribers
 
 
-def measured(name: str, subscribers: int) -> list[float]:
-    """Return both bytes of a new process, with different ranks and with few."""
-    command = [sys.executable, __file__, "--memory", name, "--subscribers", str(subscribers)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return [float(line) for line in lines]
+def measured(names: Sequence[str], subscribers: int) -> list[list[float]]:
+    """Return the bytes of each policy in a new process, with different ranks and with few."""
+    command = [sys.executable, __file__, "--memory", *names, "--subscribers", str(subscribers)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [[float(number) for number in line.split()] for line in lines]
 
 
-def spark_costs(subscribers: int, events: int) -> list[dict[str, Any]]:
-    """Measure a batch on Spark for each policy in turn: seconds, and those of no rules."""
-    ts = import_module("tidings.spark")
-    spark = ts.session("tidings-bench")
-    chance = np.random.default_rng(7)
-    ranks = (chance.integers(1, 11, subscribers) / 10).tolist()
-    wishes = [
-        Subscription(f"s{n}", f"u{n}", f"g = {n % SHARED}", prefrank=rank)
-        for n, rank in enumerate(ranks)
-    ]
-    table = events_to_table(
-        [Event(f"e{n}", {"g": n % SHARED, "h": n % 7}, n) for n in range(events)]
-    )
-    publications = spark.createDataFrame(table).cache()
-    publications.count()
-    names, seconds = ["no rules", *RULES], defaultdict[str, list[float]](list)
-    for _ in range(SPARK_ROUNDS):
-        for name in names:
-            people = [
-                Subscriber(f"u{n}", Policy(**windows.POLICIES[name])) for n in range(subscribers)
-            ]
-            found = ts.outcomes(publications, wishes, people, buckets=4)
-            save = found.write.format("noop").mode("overwrite").save
-            seconds[name].append(timed(save)[1])
+def remembered_bytes(choices: int, ranks: int | None, subscribers: int) -> float:
+    """Return the bytes of rules per subscriber after some choices, of so many different ranks."""
+    windows.RANKS = ranks
+    stream = windows.TableStream("all chosen", subscribers)
+    for _ in range(choices):
+        stream.step()
+    windows.RANKS = None
+    return rule_bytes(stream) / subscribers
+
+
+class SparkRun(NamedTuple):
+    """A way to run a policy on Spark: what it takes, and the events by kind that it has counted."""
+
+    seconds: float
+    counts: dict[str, int]
+
+
+def spark_costs(subscribers: int, events: int, rounds: int) -> list[dict[str, Any]]:
+    """Measure each policy in turn, as a batch and as a stream: seconds, and those of no rules."""
+    spark = import_module("tidings.spark").session("tidings-bench")
+    names, ways = ["no rules", *RULES], {"batch": batch_run, "stream": stream_run}
+    seconds = defaultdict[tuple[str, str], list[float]](list)
+    counts = dict[str, dict[str, int]]()
+    with TemporaryDirectory() as folder:
+        source = write_publications(Path(folder), events)
+        for number in range(rounds + 1):  # the first round compiles, and starts workers
+            for way, run in ways.items():
+                for name in names:
+                    wanted = (wishes(subscribers), people(name, subscribers))
+                    found = run(spark, source, wanted, Path(folder) / f"{way}-{name}-{number}")
+                    check_counts(name, found.counts, counts.setdefault(name, found.counts))
+                    if number:
+                        seconds[way, name].append(found.seconds)
     spark.stop()
-    least = {name: min(each) for name, each in seconds.items()}
+    least = {key: min(each) for key, each in seconds.items()}
     return [
-        {"rules": name, "seconds": least[name], "slower": least[name] / least["no rules"]}
+        {
+            "rules": name,
+            **{way: least[way, name] for way in ways},
+            **{f"{way}_slower": least[way, name] / least[way, "no rules"] for way in ways},
+            **counts[name],
+        }
         for name in names
     ]
+
+
+def wishes(subscribers: int) -> list[Subscription]:
+    """Return five subscriptions for each subscriber, so that few events rank high for it."""
+    levels = [(0, 0.2), *((LEVELS - n, 1 - n / 10) for n in range(1, 5))]
+    return [
+        Subscription(f"s{n}-{level}", f"u{n}", f"g = {n % SHARED} and r >= {level}", prefrank=rank)
+        for n in range(subscribers)
+        for level, rank in levels
+    ]
+
+
+def people(name: str, subscribers: int) -> list[Subscriber]:
+    policy = Policy(k=windows.K, **windows.POLICIES[name])
+    return [Subscriber(f"u{n}", policy) for n in range(subscribers)]
+
+
+def write_publications(folder: Path, events: int) -> Path:
+    """Write the events of a night to files, and one of the morning after it; return the folder."""
+    levels = np.random.default_rng(7).integers(LEVELS, size=events).tolist()
+    night = [
+        Event(f"e{n}", {"g": n % SHARED, "r": level, "h": n // SHARED % 3}, n / EVENTS_PER_S)
+        for n, level in enumerate(levels)
+    ]
+    source, size = folder / "events", -(-events // FILES)
+    source.mkdir()
+    parts = [night[start : start + size] for start in range(0, events, size)]
+    for number, part in enumerate([*parts, [Event("morning", {"g": -1}, MORNING_S)]]):
+        path = source / f"{number}.parquet"
+        parquet.write_table(events_to_table(part), path)
+        os.utime(path, (number + 1, number + 1))  # Spark takes files in this order
+    return source
+
+
+def batch_run(spark: Any, source: Path, wanted: Any, out: Path) -> SparkRun:
+    found = import_module("tidings.spark").outcomes(
+        spark.read.parquet(str(source)), *wanted, buckets=4
+    )
+    rows, seconds = timed(lambda: by_kind(found).collect())
+    return SparkRun(seconds, counted(rows))
+
+
+def stream_run(spark: Any, source: Path, wanted: Any, out: Path) -> SparkRun:
+    rows = list[Any]()
+    schema = spark.read.parquet(str(source)).schema
+    files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+    found = import_module("tidings.spark").outcomes(files, *wanted, buckets=4)
+    query = (
+        found.writeStream.foreachBatch(lambda batch, _: rows.extend(by_kind(batch).collect()))
+        .option("checkpointLocation", str(out))
+        .trigger(availableNow=True)
+    )
+    _, seconds = timed(lambda: query.start().awaitTermination())
+    return SparkRun(seconds, counted(rows))
+
+
+def by_kind(outcomes: Any) -> Any:
+    """Return the number of rows of each kind, and the sum of the numbers that account rows have."""
+    functions = import_module("pyspark.sql.functions")
+    numbers = functions.sum("position").alias("events")
+    return outcomes.groupBy("kind").agg(functions.count("*").alias("rows"), numbers)
+
+
+def counted(rows: Sequence[Any]) -> dict[str, int]:
+    """Return the deliveries, and the events that rules held, released and dropped."""
+    counts = dict.fromkeys(("delivery", "held", "released", "dropped"), 0)
+    for row in rows:
+        if row["kind"] in counts:
+            accounts = row["kind"] in ("held", "released")  # one row for many events
+            counts[row["kind"]] += int(row["events"] if accounts else row["rows"])
+    return counts
+
+
+def check_counts(name: str, counts: dict[str, int], before: dict[str, int]) -> None:
+    """Fail if rules did not do what they are measured for, or if two runs differ."""
+    idle = [kind for kind in SHOWN.get(name, ()) if not counts[kind]]
+    if idle or counts != before or not (counts["delivery"] or counts["dropped"]):
+        sys.exit(f"{name}: nothing was {' or '.join(idle)}; {counts}, before {before}")
 
 
 def page(result: dict[str, Any]) -> str:
@@ -300,20 +433,36 @@ def page(result: dict[str, Any]) -> str:
                 ),
                 costs,
             ),
+            "",
+            "Bytes of rules per subscriber for a quota and quiet hours that hold nothing:",
+            "",
+            *table(
+                ("the quota remembers", "bytes"),
+                [(row["quota"], f"{row['bytes']:,.0f}") for row in result["remembered"]],
+            ),
         ]
     )
 
 
 def spark_page(result: dict[str, Any]) -> str:
+    kinds = ("delivery", "held", "released", "dropped")
     rows = [
-        (row["rules"], f"{row['seconds']:.2f}", f"{row['slower']:.2f}") for row in result["spark"]
+        (
+            row["rules"],
+            *(f"{row[way]:.2f}" for way in ("batch", "batch_slower", "stream", "stream_slower")),
+            *(f"{row[kind]:,}" for kind in kinds),
+        )
+        for row in result["spark"]
     ]
     remark = (
-        f"A batch of {result['events']:,} events for {result['subscribers']:,} subscribers through "
-        "all stages on Spark, the best of several rounds in turn."
+        f"{result['events']:,} events for {result['subscribers']:,} subscribers through all stages "
+        f"on Spark, as a batch and as a stream of {FILES + 1} micro-batches, the best of several "
+        "rounds in turn: seconds, and the time of no rules; then the events that were delivered, "
+        f"held, released and dropped. An event matches one subscriber in {SHARED}."
     )
     head = opening("The cost of rules on Spark", result, remark)
-    return "\n".join([*head, *table(("rules", "seconds", "time of no rules"), rows)])
+    columns = ("rules", "batch", "of no rules", "stream", "of no rules", "delivered", *kinds[1:])
+    return "\n".join([*head, *table(columns, rows)])
 
 
 if __name__ == "__main__":

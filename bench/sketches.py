@@ -11,7 +11,7 @@ from typing import Any
 
 from variants import Catalogue, texts
 
-from tidings.diversify.event_tokens import token_rows
+from tidings.diversify.hashed_distances import token_rows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.lab.papers.lsh_window import LshWindow
 

@@ -7,7 +7,9 @@ Subscriptions have 5 ranges on 20 attributes, each half as wide as the values ar
 over whole conditions, which the engine used for every event before it had boxes. `mixed` adds a
 condition on a string to one subscription in four. `one attribute` has one range, and the top-K
 table instead of the box index; `d = 8` and so on have a range on each of so many attributes, for
-at most 5,000,000 ranges in all. `stage` is the function that Spark calls, Arrow in and Arrow out.
+at most 5,000,000 ranges in all. `table` is `target_table`, Arrow in and Arrow out, 10,000 events a
+call, and the ratio next to it is that to the index alone for as many. `stage` is the function that
+Spark calls.
 Times are processor time, the best of several rounds, in microseconds an event. Results go to
 bench/results/target.json and target.md.
 """
@@ -31,8 +33,8 @@ from tidings import Engine, Event, Exact, Subscription
 from tidings.formats.arrow import events_to_table
 from tidings.index import box_index, interval_index
 from tidings.index_files.base_files import build_folder
+from tidings.index_files.mapped_matcher import REPAID
 from tidings.index_files.subscriber_bundle import bundle_subscribers
-from tidings.index_files.target_boxes import REPAID
 from tidings.model.conditions.predicate import Condition, predicate
 from tidings.rank.target_index import ASKED
 from tidings.spark.match_stage.matcher_source import FolderSource
@@ -40,6 +42,8 @@ from tidings.spark.match_stage.results import TargetStage
 from tidings.spark.publications import ReadColumns
 
 K, CALL, ROUNDS, MIXED, MOST_RANGES, MOST_STAGED = 20, 200, 5, 4, 5_000_000, 100_000
+REPEATED = 50
+"""Calls whose events are one table."""
 Row = dict[str, Any]
 
 
@@ -137,7 +141,9 @@ def measured(size: int, case: Case) -> Row:
     after, row["engine_us"] = timed_call(lambda: engine.target_many(stream, K, scorer))
     row["one_us"] = timed_call(lambda: [engine.target(one, K, scorer) for one in stream])[1]
     row["boxes_us"] = timed_call(alone(boxes, case))[1]
-    row |= {"right": before == after, "about": str(targets.describe()[scorer != "exact"])}
+    row |= by_table(engine, boxes, stream, case, after)
+    row["right"] &= before == after
+    row |= {"about": str(targets.describe()[scorer != "exact"])}
     row["access_ratio"] = row["access_us"] / row["engine_us"]
     row["boxes_ratio"] = row["boxes_us"] / row["engine_us"]
     if case == CASES[0] and size <= MOST_STAGED:
@@ -145,6 +151,24 @@ def measured(size: int, case: Case) -> Row:
         row["right"] &= found == after
     print(row, file=sys.stderr, flush=True)
     return row
+
+
+def by_table(
+    engine: Engine, boxes: Work, stream: Sequence[Event], case: Case, expected: Any
+) -> Row:
+    """Time tables of many events, next to the index alone for as many rows."""
+    events = pa.concat_tables([events_to_table(stream)] * REPEATED).combine_chunks()
+    found, seconds = timed_call(lambda: engine.target_table(events, K, case.scorer))
+    first = found.slice(0, CALL).to_pylist()
+    pairs = [[*zip(row["subscription"], row["score"], strict=True)] for row in first]
+    many = boxes._replace(rows=np.tile(boxes.rows, (REPEATED, 1)))
+    alone_us = timed_call(alone(many, case))[1] / REPEATED
+    table_us = seconds / REPEATED
+    return {
+        "table_us": table_us,
+        "table_ratio": table_us / alone_us,
+        "right": pairs == expected,
+    }
 
 
 def alone(boxes: Work, case: Case) -> Callable[[], Any]:
@@ -190,7 +214,7 @@ def events(rows: Any) -> list[Event]:
 
 
 HEAD = ("subscriptions", "scorer", "conditions", "access", "engine", "x access", "boxes", "x boxes")
-MORE = ("one by one", "stage", "right")
+MORE = ("table", "x boxes", "one by one", "stage", "right")
 
 
 def page(result: Row) -> str:
@@ -209,10 +233,12 @@ def cells(row: Row) -> tuple[str, ...]:
         row["scorer"],
         row["case"],
         f"{access:,.1f}",
-        f"{engine:,.1f}",
+        f"{engine:,.2f}",
         f"{access / engine:.1f}",
-        f"{boxes:,.1f}",
+        f"{boxes:,.2f}",
         f"{engine / boxes:.1f}",
+        f"{row['table_us']:,.2f}",
+        f"{row['table_ratio']:.1f}",
         f"{row['one_us']:,.1f}",
         figure(row, "stage_us", ",.1f"),
         "yes" if row["right"] else "NO",

@@ -136,7 +136,8 @@ def hostile_column(rng: Random, column: Any) -> Any:
     made = column.astype(np.int64) if column.dtype.kind in "iu" else column.copy()
     flat = made.reshape(-1)
     if change == "type":
-        return made.astype(rng.choice([np.float64, np.uint64, np.int8, np.bool_, np.float32]))
+        with np.errstate(invalid="ignore", over="ignore"):  # a NaN becomes any integer
+            return made.astype(rng.choice([np.float64, np.uint64, np.int8, np.bool_, np.float32]))
     if change == "length":
         size = rng.choice([0, len(made) - 1, len(made) + 1, 2 * len(made)])
         return np.resize(made, (max(0, size), *made.shape[1:]))

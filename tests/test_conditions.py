@@ -39,3 +39,9 @@ def test_what_is_printed_is_parsed_back() -> None:
 def test_invalid_text_is_refused() -> None:
     with pytest.raises(InvalidCondition):
         implies("x <", predicate("x", "=", 1))
+
+
+@pytest.mark.parametrize("value", ["year > 2003", None, 7, {"conjunctions": []}, ["a = 1"]])
+def test_only_conditions_are_rendered(value: object) -> None:
+    with pytest.raises(InvalidCondition, match="is not a condition; parse its text first"):
+        render(value)  # type: ignore[arg-type]

@@ -88,6 +88,27 @@ def test_paths_in_the_architecture_exist() -> None:
     assert [path for path in paths if not any(f"/{path}" in file for file in files)] == []
 
 
+def test_names_in_the_architecture_are_defined_where_it_says() -> None:
+    """A name in parentheses behind a path is a class, a function or a method of that file."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    cited = re.findall(r"`([\w/]+\.py)`\s\(`(\w+)`\)", text)
+    assert len(cited) > 10
+    for path, name in cited:
+        source = (SOURCE / path).read_text(encoding="utf-8")
+        assert re.search(rf"^ *(?:class|(?:async )?def) {name}\b", source, re.MULTILINE), (
+            path,
+            name,
+        )
+
+
+def test_the_architecture_answers_twenty_questions() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("## Where is ...?")[2].partition("## ")[0]
+    answers = dict(re.findall(r"^\| (.+\?) \| (.+) \|$", table, re.MULTILINE))
+    assert len(answers) >= 20
+    assert all("/" in answer for answer in answers.values())
+
+
 def test_modules_that_pages_and_docstrings_name_exist() -> None:
     folders = (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "examples")
     files = [file.as_posix() for folder in folders for file in folder.rglob("*.py")]
@@ -213,7 +234,7 @@ def test_the_page_on_pipelines_lists_every_limit_and_the_defaults_of_streams() -
 
 def test_the_page_on_dataframes_lists_every_option_with_its_default() -> None:
     """Read the options from the source, since importing them would import pyspark."""
-    module = ast.parse((SOURCE / "spark/options.py").read_text(encoding="utf-8"))
+    module = ast.parse((SOURCE / "spark/api.py").read_text(encoding="utf-8"))
     (options,) = (node for node in module.body if getattr(node, "name", "") == "Options")
     assert isinstance(options, ast.ClassDef)
     defaults = {**assigned(module.body), **assigned(options.body)}

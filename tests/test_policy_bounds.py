@@ -71,6 +71,14 @@ def test_what_would_take_the_memory_or_never_end_is_refused(form: dict[str, Any]
         ({"diversify": {"name": "maxdivrel-lsh", "tables": 101, "rows": 100}}, "lsh_cells"),
         ({"k": 2, "window": {"name": "sliding", "length": 31}} | OPTIMAL, "optimal_events = 30"),
         ({"k": 2, "window": {"name": "sliding", "length": "1h"}} | OPTIMAL, "optimal_events = 30"),
+        (
+            {"k": 8, "window": {"name": "sliding", "length": 30}} | OPTIMAL,
+            "the sets of 8 of 30 events are more than the limit optimal_sets = 30,000",
+        ),
+        (
+            {"k": 5, "window": {"name": "sliding", "length": 30}} | OPTIMAL,
+            "the sets of 5 of 30 events are more than the limit optimal_sets = 30,000",
+        ),
         ({"k": 2} | OPTIMAL, "optimal needs a window with a length in events"),
         ({"rules": [{"name": "quota", "n": 1_001}]}, "quota: n is 1,001, above the limit k"),
         (
@@ -88,6 +96,12 @@ def test_the_public_preset_refuses_more(form: dict[str, Any], why: str) -> None:
     Policy(**form)
     with pytest.raises(InvalidPolicy, match=why):
         Policy(**form, limits=Limits.public())
+
+
+@pytest.mark.parametrize(("k", "length"), [(4, 30), (8, 17), (26, 30), (30, 30)])
+def test_few_sets_of_few_events_are_public(k: int, length: int) -> None:
+    form: dict[str, Any] = {"k": k, "window": {"name": "sliding", "length": length}} | OPTIMAL
+    assert Policy(**form, limits=Limits.public()).k == k
 
 
 @pytest.mark.parametrize(

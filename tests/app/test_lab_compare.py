@@ -54,15 +54,15 @@ def test_ctrl_c_says_how_to_continue(tmp_path, policies, monkeypatch):
     result = compare(*FILES, *policies, out=tmp_path / "out")
     assert result.exit_code == 130
     assert "Stopped after 0 of" in result.stderr
-    assert "the same command continues" in result.stderr
+    assert "the same command resumes" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--policy=own"], "give --publications and --subscriptions, or a --config"),
+        (["--policy=own"], "pass --publications and --subscriptions, or --config"),
         ([*FILES, "--policy=nowhere.toml"], "nowhere.toml: the file cannot be read"),
-        ([*FILES, "--policy=own", "--column", "id"], "--column is NAME=TEXT, not 'id'"),
+        ([*FILES, "--policy=own", "--column", "id"], "--column must be NAME=TEXT, not 'id'"),
         ([*FILES, "--policy=own", "--until", "soon"], "'soon'"),
     ],
 )

@@ -1,9 +1,11 @@
 """SQS and SNS against moto's server: order, keys, attributes, filters, and trouble."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import boto3
@@ -13,8 +15,14 @@ from tests.proxy import proxy_to
 from tests.sources.clouds import ACCOUNT
 from tests.store.appender import delivery
 
-from tidings.channels.aws_queues import AwsAccount, SnsTransport, SqsTransport
-from tidings.channels.sender import delivery_key
+from tidings.channels.aws_queues import (
+    AwsAccount,
+    AwsSender,
+    PublishBatch,
+    SnsTransport,
+    SqsTransport,
+)
+from tidings.channels.sender import SENT, Message, delivery_key
 from tidings.channels.transport import Secret
 from tidings.store import Store, open_store
 
@@ -174,3 +182,66 @@ def test_subscriptions_of_a_topic_filter_by_attributes(store: Store, moto: str) 
     send_all(store, declared("sns", SnsTransport(topic, account(moto))))
     found = {name: len(received(moto, queue)) for name, queue in queues.items()}
     assert found == {"all": 6, "ada": 3, "s9": 1}
+
+
+@dataclass
+class FlakyTarget:
+    """A queue that fails some messages of a batch and takes the others, as Amazon may."""
+
+    is_fifo: bool
+    chance: Random
+    account: AwsAccount = AwsAccount()
+    failing: float = 0.3
+    taken: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[list[str]] = field(default_factory=list)
+
+    def connect(self) -> PublishBatch:
+        def publish(entries: list[dict[str, Any]]) -> dict[str, Any]:
+            failed = []
+            forms = [json.loads(entry["Message"]) for entry in entries]
+            self.calls.append([form["subscriber"] for form in forms])
+            for entry, form in zip(entries, forms, strict=True):
+                if self.chance.random() < self.failing:
+                    failed.append({"Id": entry["Id"], "Code": "InternalError", "Message": "again"})
+                else:
+                    self.taken.append(form)
+            return {"Failed": failed}
+
+        return publish
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_messages_that_amazon_fails_within_a_batch_are_not_overtaken(seed: int) -> None:
+    """Each message comes once, and after those of its subscriber before it."""
+    chance = Random(seed)
+    target = FlakyTarget(is_fifo=True, chance=chance)
+    names = [chance.choice("abcdefg") for _ in range(100)]
+    messages = [
+        Message(replace(delivery(name, f"e{number}"), sequence=number))
+        for number, name in enumerate(names)
+    ]
+    sender, reached = AwsSender(target), 0
+    while reached < len(messages):
+        outcomes = asyncio.run(sender.send(messages[reached:]))
+        sent = [outcome is SENT for outcome in outcomes]
+        reached += sent.index(False) if False in sent else len(sent)
+    asyncio.run(sender.close())
+    assert all(len({*call}) == len(call) <= 10 for call in target.calls)
+    assert len(target.taken) == len(messages)
+    for name in {*names}:
+        own = [form["sequence"] for form in target.taken if form["subscriber"] == name]
+        assert own == [number for number, each in enumerate(names) if each == name]
+
+
+@pytest.mark.parametrize(("is_fifo", "calls"), [(True, 7), (False, 3)])
+def test_calls_are_as_few_as_the_order_allows(is_fifo: bool, calls: int) -> None:
+    target = FlakyTarget(is_fifo=is_fifo, chance=Random(1), failing=0)
+    sender = AwsSender(target)
+    messages = [
+        Message(replace(delivery(name, f"{name}{number}"), sequence=number))
+        for name in ("a", "b", "c")  # they share a lane
+        for number in range(7)
+    ]
+    assert all(each is SENT for each in asyncio.run(sender.send(messages)))
+    asyncio.run(sender.close())
+    assert len(target.calls) == calls

@@ -260,12 +260,13 @@ def test_a_single_delivery_has_the_same_key_everywhere(store: Store) -> None:
     assert reader.post.messages[0][0] == delivery_key(delivery)
 
 
+OUTCOMES = {"sent": SENT, "busy": Outcome(Status.FAILED, "busy")}
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("deliver"), st.lists(st.sampled_from([0.1, 0.5, 0.9]), max_size=6)),
         st.tuples(st.just("wait"), st.sampled_from([60, HOUR, 7 * HOUR, DAY, 40 * DAY])),
         st.tuples(st.just("step"), st.sampled_from([-40 * DAY, -DAY, -HOUR, HOUR, 3 * DAY])),
-        st.tuples(st.just("answer"), st.sampled_from(["killed before", "killed after", "busy"])),
+        st.tuples(st.just("answer"), st.sampled_from([*OUTCOMES, "killed before", "killed after"])),
         st.tuples(st.just("lost"), st.none()),
     ),
     max_size=14,
@@ -287,7 +288,7 @@ def test_each_delivery_is_in_exactly_one_message(
         if what == "deliver":
             reader.deliver(*value)
         elif what == "answer":
-            reader.post.answers.append(Outcome(Status.FAILED, "busy") if value == "busy" else value)
+            reader.post.answers.append(OUTCOMES.get(value, value))
         elif what == "step":
             reader.now += value
         elif what == "lost":  # another dispatcher has the channel, so a note changes nothing
@@ -304,11 +305,37 @@ def test_each_delivery_is_in_exactly_one_message(
     for name, sequences in reader.post.messages:
         contents[name].add(sequences)
     assert all(len(versions) == 1 for versions in contents.values())
-    arrived = sorted(
-        number for versions in contents.values() for each in versions for number in each
-    )
+    arrived = [number for versions in contents.values() for each in versions for number in each]
+    failures = store.channels.failures(reader.key)  # the server was busy for more than three days
+    assert all(failure.reason == "busy" for failure in failures)
+    given_up = [failure.number for failure in failures]
     deliveries = store.notifications.after(reader.name, limit=1_000)
-    assert arrived == [each.sequence for each in deliveries if each.rank >= min_rank]
+    wanted = [each.sequence for each in deliveries if each.rank >= min_rank]
+    assert sorted([*arrived, *given_up]) == wanted
+
+
+def test_a_kill_between_two_messages_of_a_page(store: Store) -> None:
+    """The first was sent and not noted: it is recognised, and the second is sent as it was."""
+    reader = Reader(store, Post(most=2, answers=[SENT, "killed before"]), every="delivery")
+    reader.deliver(0.5, 0.6, 0.7, 0.8, 0.9)
+    with pytest.raises(Killed):
+        reader.turn()
+    assert reader.sent == [(1, 2)]
+    reader.turn()
+    assert reader.sent == [(1, 2), (3, 4), (5,)]
+    assert reader.channel.reached == reader.channel.sent == 5
+
+
+def test_what_was_left_out_before_a_kill_stays_out(store: Store) -> None:
+    """Although the channel takes more by now: a later message was fixed without it."""
+    reader = Reader(store, Post(answers=["killed after"]), every="delivery", min_rank=0.5)
+    reader.deliver(0.1, 0.9)
+    with pytest.raises(Killed):
+        reader.turn()
+    reader.person = PersonChannel("mail", "a@b.example", every="delivery")
+    reader.turn()
+    assert {*reader.sent} == {(2,)}
+    assert reader.channel.reached == 2
 
 
 def test_digests_survive_in_a_file(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.appender import delivery
 
-from tidings.channels.progress import PAUSES_S, channel_failed, progress_of
+from tidings.channels.progress import MOST_AWAY, PAUSES_S, channel_failed, progress_of, rest_us
 from tidings.channels.sender import SENT, Outcome, Status
 from tidings.store.channels import Channel, FailedDelivery
 from tidings.store.outbox import OutboxEntry, OutboxPage, PageProgress
@@ -115,6 +115,18 @@ def test_a_channel_that_fails_rests_longer_and_longer() -> None:
         for failures in range(8)
     ]
     assert rests_s == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_what_waits_for_a_receiver_that_is_away_waits_for_three_days() -> None:
+    away = Outcome(Status.AWAY, "no answer")
+    waits = progress_of(channel(), page(1, 2), [away, SENT], in_order=False, now_us=0)
+    assert (waits.upto, waits.failed, waits.failures, waits.reason) == (0, [], 1, "no answer")
+    failures, now_us = 0, 0
+    while failures < MOST_AWAY:
+        failures, now_us = failures + 1, rest_us(failures + 1, now_us, in_order=False)
+    assert 2.9 < now_us / 86_400e6 < 3.1
+    long = progress_of(channel(0, failures), page(1), [away], in_order=False, now_us=0)
+    assert (long.upto, [each.number for each in long.failed]) == (1, [1])
 
 
 def test_later_is_no_failure() -> None:

@@ -63,7 +63,7 @@ def test_a_refusal_for_now_and_for_good(
     getattr(box, where).append(answer)
     outcome = send_mail(settings, TO, mail(settings))
     assert outcome.status is status
-    assert outcome.reason == f"the mail server says {answer}"
+    assert outcome.reason == f"the mail server answered {answer}"
     assert len(box.mails) == before
 
 
@@ -76,7 +76,7 @@ def test_a_server_that_repeats_a_login_does_not_show_it(box: Mailbox) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(smtplib.SMTP, "login", Mock(side_effect=refused))
         outcome = send_mail(guarded, TO, mail(settings))
-    assert outcome == (Status.FAILED, "the mail server says 535 535 ***, ***, ***, ***", 0)
+    assert outcome == (Status.FAILED, "the mail server answered 535 535 ***, ***, ***, ***", 0)
 
 
 def test_a_login_that_is_not_ascii_is_not_shown(box: Mailbox) -> None:

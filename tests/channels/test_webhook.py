@@ -134,7 +134,7 @@ def test_what_fails_for_days_is_given_up_until_somebody_asks(
     store: Store, hook: Receiver, clock: Clock
 ) -> None:
     key = store.webhooks.put("ada", "w1", hook.url, 0).key
-    hook.statuses[:] = [503] * (len(PAUSES_S) + 1)
+    hook.statuses[:] = [500] * (len(PAUSES_S) + 1)
     with dispatching(store, clock):
         deliver(store, 0, "e1")
         for attempt, pause_s in enumerate((*PAUSES_S, 0), start=1):
@@ -150,6 +150,20 @@ def test_what_fails_for_days_is_given_up_until_somebody_asks(
 def _attempts(store: Store, key: str) -> int:
     retries = store.channels.failures(key)
     return retries[0].attempts if retries else 0
+
+
+def test_nothing_overtakes_what_nobody_answers(store: Store, hook: Receiver, clock: Clock) -> None:
+    key = store.webhooks.put("ada", "w1", hook.url, 0).key
+    hook.statuses[:] = [503, 502, 504]
+    with dispatching(store, clock):
+        deliver(store, 0, "e1", "e2")
+        for attempt in (1, 2, 3):
+            eventually(lambda n=attempt: state(store).failures == n)
+            clock.now += 300
+            deliver(store, attempt, f"e{attempt + 2}")
+        eventually(lambda: state(store).sequence == 5)
+    assert events(hook) == ["e1", "e1", "e1", "e1", "e2", "e3", "e4", "e5"]
+    assert store.channels.failures(key) == []
 
 
 def test_redirects_are_not_followed(store: Store, hook: Receiver, clock: Clock) -> None:

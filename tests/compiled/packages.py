@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tidings.compiled import source_stamp
+from tidings.compiled import kernel_cache
 
 NAME = "kernels_under_test"
 
@@ -36,8 +36,8 @@ def forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]
     invalidate_caches()
-    source_stamp.kernel_sources.cache_clear()
-    source_stamp._source_file.cache_clear()
+    kernel_cache.kernel_sources.cache_clear()
+    kernel_cache._source_file.cache_clear()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.compiled.arrays import LINE, aligned, grown, total_bytes
+from tidings.compiled.arrays import LINE, aligned, grown, offsets, run_indexes, total_bytes
 from tidings.index.intervals.kernels.rtree import RTree
 
 
@@ -54,3 +54,19 @@ def test_named_tuples_count_their_fields():
 
 def test_a_view_counts_the_bytes_that_it_shows():
     assert total_bytes(np.zeros(100)[::10]) == 80
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=8))
+def test_indexes_of_runs_are_ranges_one_after_the_other(runs: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in runs], np.int64)
+    sizes = np.array([size for _, size in runs], np.int64)
+    expected = [number for start, size in runs for number in range(start, start + size)]
+    assert run_indexes(starts, sizes).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5), max_size=8))
+def test_offsets_cut_the_values_into_runs_of_these_sizes(sizes: list[int]) -> None:
+    ends = offsets(sizes)
+    assert ends.dtype == np.int64
+    assert ends[0] == 0
+    assert np.diff(ends).tolist() == sizes

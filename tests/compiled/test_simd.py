@@ -2,19 +2,24 @@
 
 from typing import Any
 
+import numba
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import types
 
-from tidings.compiled.jit import kernel
+from tidings.compiled.jit import COMPILED, kernel
 from tidings.compiled.simd import (
     LANES,
     WORDS,
     bounds_mask,
     equal_plain,
     equal_words,
+    ones,
+    ones_plain,
     plain_mask,
+    prefetch,
 )
 
 _within = bounds_mask("<=", types.float64)
@@ -92,3 +97,35 @@ def test_words_are_compared_as_one_by_one(numbers: list[int], data: st.DataObjec
     one, other = (data.draw(st.integers(0, len(numbers) - WORDS)) for _ in range(2))
     expected = [numbers[one + lane] == numbers[other + lane] for lane in range(WORDS)]
     assert equal(words, one, other) == signed(expected) == equal_plain(words, one, other)
+
+
+@pytest.mark.parametrize(
+    ("mask", "count"), [(0, 0), (1, 1), (-1, 64), (-(2**63), 1), (0b1011, 3), (2**62 + 2**31, 2)]
+)
+def test_ones(mask: int, count: int) -> None:
+    assert ones(mask) == ones_plain(mask) == count
+
+
+def _hinted(array: Any, index: int) -> float:
+    prefetch(array, index)
+    return float(array[0])
+
+
+hinted = kernel(_hinted)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8])
+@pytest.mark.parametrize("index", [0, 2, -1, 10**9])
+def test_any_index_may_be_hinted_at(dtype: type, index: int) -> None:
+    array: Any = np.array([3, 4, 5], dtype)
+    assert hinted(array, index) == 3.0
+    assert array.tolist() == [3, 4, 5]
+
+
+@pytest.mark.skipif(not COMPILED, reason="without compilation there is no hint")
+def test_the_hint_is_an_instruction_to_read_and_keep() -> None:
+    compiled: Any = numba.njit(_hinted)  # code from a cache cannot be inspected
+    compiled(np.array([1.0]), 0)
+    code = "\n".join(compiled.inspect_llvm().values())
+    assert "llvm.prefetch" in code
+    assert "i32 0, i32 3, i32 1)" in code

@@ -14,7 +14,7 @@ from tests.diversify.small import by_rank, candidate, ids, large_windows, names,
 from tidings.diversify import DIVERSIFIERS, Submatrix, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.diversify.tie_order import ranks_and_keys
 from tidings.errors import InvalidPolicy

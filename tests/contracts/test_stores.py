@@ -314,7 +314,7 @@ def test_one_refused_record_refuses_the_call(address: str) -> None:
         store.catalogue.put(drama("s1"))
         with pytest.raises(TidingsError, match="subscription 's1' already exists"):
             store.catalogue.put(drama("s2"), drama("s1", prefrank=0.5))
-        with pytest.raises(TidingsError, match="subscription 's2' is given twice"):
+        with pytest.raises(TidingsError, match="subscription 's2' is listed twice"):
             store.catalogue.put(drama("s2"), drama("s2"))
         assert [entry.id for entry in store.catalogue.page("subscription")] == ["s1"]
 

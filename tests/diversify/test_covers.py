@@ -13,7 +13,7 @@ from tests.diversify.small import DISTANCES, Between, candidate, ids, names, ove
 
 from tidings.diversify import covers
 from tidings.diversify.covers import Disc, MaxDivRel
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Distance
 
 

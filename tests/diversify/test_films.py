@@ -10,7 +10,7 @@ import pytest
 from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, order_of
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.tie_order import ranks_and_keys
 from tidings.model.records import Event
 

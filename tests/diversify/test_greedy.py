@@ -10,11 +10,11 @@ from tests.diversify.small import SIGMAS, candidate, ids, large_windows
 
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.distance_matrix import Submatrix
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.greedy import GreedyGrowth
+from tidings.diversify.hashed_distances import Submatrix
 from tidings.diversify.kernels.greedy import LEAST, MEAN, NEAREST, SUM
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import order_of, ranks_and_keys
 from tidings.model.records import Event

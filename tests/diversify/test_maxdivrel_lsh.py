@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, ids, names, windows
 
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh, tables_and_rows
-from tidings.diversify.plain.lsh import buckets, signatures
+from tidings.diversify.plain.diversifiers import buckets, signatures
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy

@@ -9,7 +9,7 @@ from tests.diversify.small import AWKWARD, WIDE, candidate, ids
 from tidings.diversify import Neighbours, order_of
 from tidings.diversify.covers import Disc, MaxDivRel
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import ranks_and_keys
 from tidings.errors import InvalidPolicy, TidingsError

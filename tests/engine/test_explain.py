@@ -254,14 +254,58 @@ def test_the_pause_of_a_released_event_is_named_after_its_rules() -> None:
     assert [each.fate for each in found.rules] == ["held", "released"]
 
 
-def test_other_rules_and_forgotten_events_limit_the_answer() -> None:
+def test_forgotten_events_and_other_subscriptions_limit_the_answer() -> None:
     engine = ruled(Quota(1, pick="first"), remember=4)
     engine.publish_many([at_hour(hour, f"a{hour}", 5) for hour in range(5)])
     assert engine.explain("ann", "a4").note == (
         "its rules may have counted older events, which are no longer remembered"
     )
-    engine.replace(Subscriber("ann", Policy(rules=[Quota(2, pick="first")])))
-    engine.publish_many([at_hour(5, "a5", 5), at_hour(6, "a6", 5)])
-    assert engine.explain("ann", "a6").note == (
+    engine.remove("r5")
+    engine.publish(at_hour(5, "a5", 4))
+    assert engine.explain("ann", "a5").note == (
+        "its subscriptions or rules have changed; this is by the present ones"
+    )
+
+
+def test_what_rules_did_before_they_were_replaced_is_explained_by_the_old_ones() -> None:
+    engine = ruled(Quota(1, pick="first"))
+    engine.publish_many([at_hour(1, "a", 5), at_hour(2, "b", 4)])
+    engine.replace(Subscriber("ann", Policy(rules=[Quota(2, pick="first"), Quiet("20:00")])))
+    engine.publish_many([at_hour(3, "c", 3), at_hour(4, "d", 2), at_hour(24, "e", 1)])
+    engine.replace(Subscriber("ann", Policy()))
+    engine.advance(25 * 3600)
+    found = {name: engine.explain("ann", name) for name in "abcde"}
+    assert {name: (one.outcome, one.note) for name, one in found.items()} == {
+        "a": ("delivered", None),
+        "b": ("dropped", None),
+        "c": ("delivered", None),
+        "d": ("dropped", None),
+        "e": ("delivered", None),
+    }
+    assert str(found["b"].rules[-1].reason).startswith("1 has passed in the period")
+    assert str(found["d"].rules[-1].reason).startswith("2 have passed in the period")
+    assert [verdict.fate for verdict in found["e"].rules] == ["held"]
+
+
+def test_a_pause_leaves_what_rules_did_explained() -> None:
+    engine = ruled(Different(min=0.6, within="7d"))
+    engine.publish(at_hour(1, "a", 5))
+    engine.pause("ann")
+    engine.publish(at_hour(2, "b", 4))
+    engine.resume("ann")
+    engine.publish_many([at_hour(3, "c", 4), at_hour(4, "d", 5), at_hour(5, "e", 4)])
+    assert [engine.explain("ann", name).outcome for name in "abcde"] == [
+        *("delivered", "dropped", "delivered", "dropped", "dropped")
+    ]
+    assert [engine.explain("ann", name).rules[-1].other for name in "de"] == ["a", "c"]
+
+
+def test_very_many_changes_of_rules_are_not_remembered() -> None:
+    engine = ruled(Quota(1, pick="first"))
+    engine.publish_many([at_hour(1, "a", 5), at_hour(2, "b", 4)])
+    for _ in range(501):
+        engine.pause("ann")
+        engine.resume("ann")
+    assert engine.explain("ann", "b").note == (
         "its subscriptions or rules have changed; this is by the present ones"
     )

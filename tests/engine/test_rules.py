@@ -24,6 +24,7 @@ from tidings import (
     Subscription,
 )
 from tidings.feed.single import PolicyChooser
+from tidings.model import calendar
 from tidings.model.values import format_time
 from tidings.rules.plain import RuleChange, plain_rules
 from tidings.window import Moment, Pick
@@ -207,3 +208,19 @@ def test_a_rule_that_is_added_compares_the_same_after_a_restart(feeds: str, rest
         )
     ]
     assert due == ["e1", "e2"]
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@pytest.mark.parametrize("gap_days", [31, 3_100])
+def test_empty_periods_are_not_walked_through(feeds: str, gap_days: int) -> None:
+    zones = ["Europe/Athens", "Asia/Tokyo", "America/New_York", "Pacific/Apia"]
+    hourly = [Quota(2, per="hour", zone=zone) for zone in zones]
+    engine = Engine(feeds=feeds)
+    engine.subscribe(Subscriber("ann", Policy(k=1, window="continuous", rules=hourly)))
+    engine.add(Subscription("s", "ann", "true"))
+    calendar._starts.cache_clear()
+    events = 10
+    for number in range(events):
+        engine.publish(Event(f"e{number}", {}, published_at=number * gap_days * 86_400))
+    # One piece of the calendar around each event, however many periods are in between.
+    assert calendar._starts.cache_info().misses <= events * len(zones)

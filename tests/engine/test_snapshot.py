@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tidings import Engine, Policy, Subscriber
 from tidings.engine.snapshot import check_same, opened, sealed
 from tidings.errors import StateError
 
@@ -45,3 +46,29 @@ def test_subscribers_and_feeds_must_agree() -> None:
     for subscribers in (["a"], ["a", "a"], ["a", "c"]):
         with pytest.raises(StateError, match="feeds and subscribers differ"):
             check_same(subscribers, {"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize("field", ["subscribers", "intake", "owed"])
+def test_lists_that_share_others_without_end_are_refused(field: str) -> None:
+    state = Engine().snapshot()
+    bomb: Any = ["x"]
+    for _ in range(60):
+        bomb = [bomb, bomb]
+    hostile = {"a": bomb} if field == "intake" else bomb
+    with pytest.raises(StateError, match="its parts are repeated too often"):
+        Engine().restore(state | {field: hostile})
+
+
+def test_parts_that_many_subscribers_share_are_restored() -> None:
+    engine = Engine()
+    policy = Policy(k=3)
+    for number in range(500):
+        engine.subscribe(Subscriber(f"u{number}", policy))
+    state = engine.snapshot()
+    shared = state["subscribers"][0]["policy"]
+    for form in state["subscribers"]:
+        assert form["policy"] == shared
+        form["policy"] = shared
+    restored = Engine()
+    restored.restore(state)
+    assert restored.snapshot() == engine.snapshot()

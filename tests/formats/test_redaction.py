@@ -11,6 +11,7 @@ from tidings.formats.redaction import (
     is_secret,
     may_hide_password,
     shown_safely,
+    shown_server,
 )
 
 
@@ -56,6 +57,8 @@ def test_only_the_whole_name_key_is_harmless() -> None:
         "my pwd",
         "Password",
         "top-secret",
+        "nats?//ann:swordfish?host:4222",
+        '#at"//ann:swordfish host',
     ],
 )
 def test_a_text_that_looks_like_an_address_is_not_shown(text: str) -> None:
@@ -78,6 +81,12 @@ def test_the_name_of_a_file_is_no_address(text: str) -> None:
 @pytest.mark.parametrize("text", ["password swordfish", "a secret: x y", "ann@host", "host=x"])
 def test_credentials_are_like_an_address(text: str) -> None:
     assert is_like_address(text)
+
+
+@pytest.mark.parametrize("text", ["ann:swordfish/host", "nats?//ann:swordfish", "a b", "host:x"])
+def test_only_the_name_of_a_server_is_shown(text: str) -> None:
+    assert shown_server(text) == "***"
+    assert shown_server("mqtt://host:1883") == "'mqtt://host:1883'"
 
 
 def test_values_of_any_type_are_judged_by_their_text() -> None:

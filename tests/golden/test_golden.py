@@ -36,7 +36,7 @@ from tidings.spark.match_stage import match_batch as parcel_frame
 from tidings.spark.state_stage import bucket as bucket_frame
 from tidings.spark.state_stage import watermark as clock_frame
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
-from tidings.spark.state_stage.late_events import late_rows
+from tidings.spark.state_stage.outcomes import late_rows
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import BucketClock, Tick
 from tidings.store import open_store

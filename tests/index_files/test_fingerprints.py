@@ -5,8 +5,7 @@ from pathlib import Path
 from shutil import copy
 
 import pytest
-from tests.index_files.test_publisher import matched_names, subscribe
-from tests.index_files.test_repair import damage
+from tests.index_files.test_publisher import damage, matched_names, subscribe
 
 from tidings import Policy, Subscription, TidingsError
 from tidings.index_files.publisher import Publisher

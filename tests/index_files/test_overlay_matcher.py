@@ -14,8 +14,8 @@ from tidings.errors import TidingsError
 from tidings.index_files.base_files import new_part, read_base, write_mapped_files
 from tidings.index_files.mapped_matcher import BaseIndex, build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher, in_memory_matcher
-from tidings.index_files.string_table import OverlaidStrings
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.index_files.subscriber_table import OverlaidStrings
 from tidings.model.records import Event
 from tidings.rank.matcher import Matcher
 from tidings.score import SCORERS as REGISTERED

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,12 @@ from tidings import Policy, Subscriber
 from tidings.compiled.array_file import Damaged, Writer
 from tidings.index_files import mapped_file
 from tidings.index_files.subscriber_bundle import SubscriberBundle
-from tidings.index_files.subscriber_table import SubscriberTable, hashes_of
+from tidings.index_files.subscriber_table import (
+    OverlaidStrings,
+    StringTable,
+    SubscriberTable,
+    hashes_of,
+)
 
 
 def through_file(table: SubscriberTable, path: Path) -> SubscriberTable:
@@ -80,3 +86,25 @@ def test_an_unreadable_policy_is_damage_when_it_is_first_asked_for(tmp_path: Pat
     same = SubscriberTable.read(mapped_file.read(tmp_path / "people", mapped_file.SUBSCRIBERS))
     with pytest.raises(Damaged, match="a policy cannot be read"):
         same.policy("ann")
+
+
+strings = st.lists(st.text(max_size=5), max_size=8)
+
+
+@given(strings)
+def test_a_table_is_a_sequence_of_its_strings(values: list[str]) -> None:
+    table = StringTable.of(values)
+    assert len(table) == len(values)
+    assert list(table) == values
+
+
+@given(strings, strings, st.data())
+def test_an_overlay_numbers_its_strings_after_those_of_the_base(
+    base: list[str], overlay: list[str], data: st.DataObject
+) -> None:
+    table = OverlaidStrings(StringTable.of(base), pa.array(overlay, pa.large_string()))
+    together = base + overlay
+    numbers = data.draw(st.lists(st.sampled_from(range(len(together))))) if together else []
+    assert len(table) == len(together)
+    taken = table.take(np.array(numbers, np.int64)).to_pylist()
+    assert taken == [together[number] for number in numbers]

@@ -12,8 +12,7 @@ from pathlib import Path
 import pyspark
 from tests.kill.process import environ, kill, processes
 
-from tidings.spark.ops.find_java import find_java
-from tidings.spark.ops.launchers import java_home
+from tidings.spark.session import find_java, java_home
 
 HOME = Path(pyspark.__file__).parent
 SPARK_CLASS = HOME / "bin" / "spark-class"

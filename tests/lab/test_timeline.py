@@ -7,8 +7,7 @@ from tests.lab.test_replay import any_policy, plain_run, recorded
 
 from tidings.errors import TidingsError
 from tidings.lab.recording import read_recording
-from tidings.lab.timeline import timeline
-from tidings.lab.timeline_page import timeline_page
+from tidings.lab.timeline import timeline, timeline_page
 from tidings.lab.variants import Variant
 from tidings.policy import Policy
 

@@ -1,7 +1,11 @@
 """Calendars, with the instants written out, and against a clock that is read minute by minute."""
 
+import struct
 from datetime import time, timedelta
-from zoneinfo import ZoneInfo
+from importlib.resources import files
+from itertools import pairwise
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given
@@ -149,6 +153,59 @@ def test_many_times_of_a_day_begin_where_each_of_them_does(zone: str, us: int) -
     found = LocalPeriods(zone, EVERY_QUARTER).period(us)
     assert found.start == max(start for start in starts if start <= us)
     assert found.end == min(start for start in starts if start > us)
+
+
+@given(st.sampled_from(ZONES), instants)
+def test_hours_begin_where_each_of_them_does(zone: str, us: int) -> None:
+    place, today = ZoneInfo(zone), moment(us).date()
+    days = [today + timedelta(days=number) for number in range(-2, 4)]
+    starts = {
+        start
+        for day in days
+        for hour in range(24)
+        for start in calendar._instants(place, day, time(hour), repeated=True)
+    }
+    found = calendar.hours(zone).period(us)
+    assert found.start == max(start for start in starts if start <= us)
+    assert found.end == min(start for start in starts if start > us)
+
+
+class OffsetChange(NamedTuple):
+    """A change of the clock of a zone."""
+
+    second: int
+    before: int
+    after: int
+
+
+def offset_changes(zone: str) -> list[OffsetChange]:
+    """Return all changes of the clock, from the file of a zone (RFC 8536, its second part)."""
+    data = (files("tzdata") / "zoneinfo" / zone).read_bytes()
+    head = struct.Struct(">4s1s15x6l")
+    _, _, utc, standard, leaps, times, kinds, letters = head.unpack_from(data)
+    at = head.size + times * 5 + kinds * 6 + letters + leaps * 8 + standard + utc
+    _, _, _, _, _, times, kinds, _ = head.unpack_from(data, at)
+    at += head.size
+    seconds = struct.unpack_from(f">{times}q", data, at)
+    numbers = data[at + 8 * times : at + 9 * times]
+    offsets = [
+        struct.unpack_from(">lbB", data, at + 9 * times + 6 * kind)[0] for kind in range(kinds)
+    ]
+    after = [offsets[number] for number in numbers]
+    changes = map(OffsetChange, seconds, [offsets[0], *after], after)
+    return [change for change in changes if change.before != change.after]
+
+
+def test_no_clock_changes_twice_within_three_days() -> None:
+    """A day whose two ends have the same offset has it all along."""
+    zones = sorted(available_timezones() - {"localtime"})
+    gaps = [
+        later.second - change.second
+        for zone in zones
+        for change, later in pairwise(offset_changes(zone))
+    ]
+    assert len(zones) > 400
+    assert min(gaps) > 3 * 86_400
 
 
 @pytest.mark.parametrize("days", [calendar.DAYS, ("mon",)])

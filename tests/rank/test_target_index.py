@@ -4,11 +4,13 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings import Event, Exact, Relaxed, Subscription
+from tidings import Engine, Event, Exact, InvalidEvent, InvalidForm, Relaxed, Subscription
+from tidings.formats.arrow import TARGETS_BY_EVENT, read_events
 from tidings.rank import target_index
 from tidings.rank.matcher import Matcher
 from tidings.rank.target_index import Targets, ranges_of
@@ -104,6 +106,81 @@ def test_the_best_are_those_of_a_scan(some, more, asked, k, scorer):
             assert fast.top_many(asked, k, scorer) == expected
             assert [fast.top(event, k, scorer) for event in asked] == expected
             fast.targets.settle()
+
+
+cells = st.none() | st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
+rows = st.fixed_dictionaries({"a": cells, "b": cells, "d": st.sampled_from([None, "x", "y"])})
+
+
+def events_of(table: pa.Table) -> list[Event]:
+    return [record for record in read_events(table) if isinstance(record, Event)]
+
+
+@settings(max_examples=40)
+@given(
+    some=st.lists(subscriptions(), min_size=1, max_size=12, unique_by=lambda one: one.id),
+    dead=st.booleans(),
+    asked=st.lists(rows, max_size=5),
+    k=st.integers(1, 40),
+    scorer=st.sampled_from(["exact", "relaxed", "preference"]),
+)
+def test_a_table_has_the_targets_of_its_rows(some, dead, asked, k, scorer):
+    engine = Engine(index="access", default_policy=None)
+    engine.add_many(some)
+    columns = {name: [row[name] for row in asked] for name in ("a", "b", "d")}
+    table = pa.table(
+        {
+            "id": pa.array([f"e{row}" for row in range(len(asked))], pa.string()),
+            "published_at": pa.array([0] * len(asked), pa.timestamp("us")),
+            "a": pa.array(columns["a"], pa.float64()),
+            "b": pa.array(columns["b"], pa.float64()),
+            "d": pa.array(columns["d"], pa.string()),
+        }
+    )
+    targets = engine._stages.matcher.targets
+    assert targets is not None
+    for turn in range(3):  # by the access index, by boxes, and after one has died
+        if turn == 2 and dead:
+            engine.remove(some[0].id)
+        expected = engine.target_many(events_of(table), k, scorer)
+        found = engine.target_table(table, k, scorer)
+        assert found.schema == TARGETS_BY_EVENT
+        found.validate(full=True)
+        assert found["event"].to_pylist() == table["id"].to_pylist()
+        lists = zip(found["subscription"].to_pylist(), found["score"].to_pylist(), strict=True)
+        assert [list(zip(*pair, strict=True)) for pair in lists] == expected
+        targets.settle()
+
+
+def test_boxes_answer_a_table_without_events(monkeypatch):
+    engine = Engine(index="access", default_policy=None)
+    engine.add_many([Subscription(f"s{n}", "u", f"a >= {n}", score=n) for n in range(100)])
+    table = pa.table({"id": ["e1", "e2"], "published_at": [0, 0], "a": [2.5, None]})
+    table = table.set_column(1, "published_at", table["published_at"].cast(pa.timestamp("us")))
+    for _ in range(2):
+        expected = engine.target_table(table, 2).to_pylist()
+        targets = engine._stages.matcher.targets
+        assert targets is not None
+        targets.settle()
+    monkeypatch.setattr(Engine, "target_many", None)
+    assert engine.target_table(table, 2).to_pylist() == expected
+    assert expected == [
+        {"event": "e1", "subscription": ["s2", "s1"], "score": [2.0, 1.0]},
+        {"event": "e2", "subscription": [], "score": []},
+    ]
+    assert engine.target_table(table.to_batches()[0], 1)["score"].to_pylist() == [[2.0], []]
+
+
+def test_a_table_with_a_row_that_is_no_event_is_refused():
+    engine = Engine(index="access")
+    table = pa.table({"id": ["e1", None], "published_at": [0, 0]})
+    with pytest.raises(InvalidEvent, match="id is missing"):
+        engine.target_table(table)
+    with pytest.raises(InvalidForm, match="published_at"):
+        engine.target_table(table.select(["id"]))
+    with pytest.raises(InvalidForm, match="Arrow table"):
+        engine.target_table([])
+    assert engine.target_table(table.slice(0, 0)).num_rows == 0
 
 
 @settings(max_examples=30)

@@ -86,14 +86,15 @@ def test_the_k_best_of_the_night_come_when_its_rule_goes(diversify: object) -> N
     policy = Policy(k=2, diversify=diversify, rules=["quiet"])
     old, new = RuleChain(policy.rules, chooser(policy)), RuleChain((), chooser(policy))
     assert old.offer(NIGHT[:4], NIGHT[3].at_us) == []
-    old.take_verdicts()
     new.adopt(old, NIGHT[4].at_us)
     due = new.offer([], NIGHT[4].at_us)
     assert sorted(each.match.event.id for each in due) == ["e3", "e4"]
     assert {each.at_us for each in due} == {NIGHT[4].at_us}
-    assert {each.event: each.fate for each in new.take_verdicts()} == dict.fromkeys(
-        ("e1", "e2"), "dropped"
-    )
+    fates = [(each.event, each.fate) for each in new.take_verdicts()]
+    assert [fate for fate in fates if fate[1] == "dropped"] == [
+        ("e1", "dropped"),
+        ("e2", "dropped"),
+    ]
 
 
 def test_a_smaller_quota_gets_the_best_of_what_a_larger_one_held() -> None:

@@ -72,6 +72,7 @@ def test_jaccard_compares_single_values() -> None:
         ({"min": 1.5}, "min is above 0 and at most 1"),
         ({"min": "a"}, "min"),
         ({"within": 7}, "within is a duration such as 7d, not 7"),
+        ({"within": 2**5_000}, "within is a duration such as 7d, not an integer of 5,001 bits"),
         ({"within": "soon"}, "within"),
         ({"distance": "far"}, "unknown distance 'far'"),
     ],

@@ -87,7 +87,11 @@ def test_only_the_k_best_are_kept_where_rank_alone_decides() -> None:
     night = [pick(f"e{i}", f"2026-11-15T23:{i:02d}Z", i / 100) for i in range(50)]
     for each in night:
         state.offer(each)
-    assert len(state.snapshot()["held"]) <= 4
+        assert len(state.snapshot()["held"]) <= 2
+    dropped = [verdict for verdict in state.verdicts if verdict.fate == "dropped"]
+    assert [(verdict.event, verdict.at_us) for verdict in dropped] == [
+        (old.match.event.id, new.at_us) for old, new in zip(night, night[2:], strict=False)
+    ]
     assert [each.match.event.id for each in state.release()] == ["e49", "e48"]
 
 

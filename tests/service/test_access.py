@@ -123,7 +123,9 @@ def test_a_subscriber_learns_nothing_of_another(callers: Callers, call: Any, nam
     filled = form and {key: name if value == "{}" else value for key, value in form.items()}
     answer = callers.ada.request(method, path.format(name), json=filled)
     assert answer.status_code == 403
-    assert answer.json()["detail"] == "a token of the role subscriber reaches only its own feed"
+    assert (
+        answer.json()["detail"] == "a token with the role subscriber may access only its own feed"
+    )
 
 
 def test_everyone_may_ask_who_it_is(callers: Callers) -> None:

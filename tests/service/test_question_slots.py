@@ -69,7 +69,7 @@ def test_too_many_of_one_caller_are_refused_until_some_are_answered() -> None:
         slots = QuestionSlots()
         asked = [asyncio.create_task(slots.run("ada", answers.answer, "ada")) for _ in range(50)]
         await asyncio.to_thread(eventually, lambda: answers.running["ada"] == 2)
-        with pytest.raises(HttpProblem, match="50 questions are not answered yet") as caught:
+        with pytest.raises(HttpProblem, match="50 questions are still unanswered") as caught:
             await slots.run("ada", answers.answer, "ada")
         assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "1"})
         answers.go.set()

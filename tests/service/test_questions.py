@@ -92,7 +92,7 @@ def test_what_is_the_same_neither_comes_nor_goes(client: httpx2.Client) -> None:
 @pytest.mark.parametrize(
     ("question", "detail"),
     [
-        ({"where": "true", "compare": True}, "give a subscriber"),
+        ({"where": "true", "compare": True}, "needs a subscriber"),
         ({"compare": "yes"}, "compare is true or false"),
         ({"subscriber": "ada", "limit": 0}, "limit"),
         ({"subscriptions": [SUBSCRIPTIONS[0]] * 2}, "subscription 's1' is listed twice"),

@@ -4,21 +4,23 @@ import json
 import multiprocessing
 import random
 import runpy
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.kill.process import KILLS, Run, environ, last
+from tests.kill.process import Run, environ, last
 from tests.kill.stream import Expected, count
 from tests.sources.pipelines import check
 
-from tidings.store import open_store
+from tidings.store import Store, open_store
 
-LATER_S = 0.1
 COMMAND = ["tidings", "run", "--log", "text"]
 PROGRAM = [sys.executable, "-c", "from tidings.app.cli import main; main()", *COMMAND[1:]]
 RUN = Path(__file__).with_name("run_forked.py")
@@ -75,48 +77,151 @@ def start(config: Path, engine: str = "local") -> Run:
     return Run(folder, process)
 
 
-def planned(folder: Path, engine: str = "local") -> int:
-    """Return the number of the batch that a run is about to process; -1 before the first."""
-    if engine == "spark":
-        return last(folder / "out" / "checkpoint" / "offsets")
-    try:
-        return int(json.loads((folder / "out" / "progress" / "plan.json").read_text())["number"])
-    except FileNotFoundError:
-        return -1
+class Aim(Enum):
+    """What a run is waited for before it is killed."""
+
+    PLANNED = "a batch is planned"
+    AT_WORK = "a batch has begun a while ago"
+    WRITTEN = "the output of a batch is in the store"
+    RESERVED = "a channel is about to send"
+    SENT = "a channel has sent something"
+    DONE = "a batch is done"
 
 
-def kill_runs(config: Path, kills: int, engine: str = "local") -> int:
-    """Kill runs that have begun another batch; return how many, fewer if one came to its end.
+class Place(Enum):
+    """Where a run was killed, by what it has left behind."""
 
-    In a long test, which has more batches, a run may go on for a moment, so that it is also killed
-    while it writes or sends.
-    """
-    folder, chance = config.parent, random.Random(3)
-    for done in range(kills):
-        run, before = start(config, engine), planned(folder, engine)
-        try:
-            if not run.until(lambda before=before: planned(folder, engine) > before):  # type: ignore[misc]
-                assert run.process.wait() == 0, run.output()
-                return done
-            if KILLS:
-                time.sleep(chance.uniform(0, LATER_S))
-        finally:
-            run.kill()
-        end_reservations(folder)
-    return kills
+    IN_BATCH = "before the output of a batch was written"
+    AFTER_OUTPUT = "between the output of a batch and its end"
+    BETWEEN = "between two batches"
 
 
-def end_reservations(folder: Path) -> None:
-    """Let the channels that a killed run has reserved be sent at once, not after ten seconds."""
-    with open_store(folder / "news.db") as store:
+class Killed(NamedTuple):
+    """Where a run was when it was killed, and the channels that were just sending."""
+
+    place: Place
+    sending: frozenset[str]
+
+    def __str__(self) -> str:
+        """Return it as a line of an account."""
+        return "; sends ".join((self.place.value, *sorted(self.sending)))
+
+
+OUTPUT_AIMS = (Aim.PLANNED, Aim.AT_WORK)
+ALL_AIMS = (Aim.PLANNED, Aim.RESERVED, Aim.WRITTEN, Aim.SENT, Aim.AT_WORK, Aim.DONE, Aim.RESERVED)
+"""Of a run with channels; twice while it is about to send, since there are several to catch."""
+LATER_S = {
+    "local": {Aim.AT_WORK: 0.05, Aim.RESERVED: 0.2},
+    "spark": {Aim.AT_WORK: 2.0, Aim.RESERVED: 0.5},
+}
+"""For how long, at most, a run goes on when an aim is reached; otherwise it is killed at once."""
+_SENDING = "SELECT id FROM channels WHERE leased_us > 0"
+_SENT = "SELECT coalesce(sum(sent), 0) FROM channels"
+_WRITTEN = "SELECT coalesce(max(batch), -1) FROM batches WHERE query <> 'local'"
+"""Steps of a service have this name; they are not the batches of its query."""
+
+
+class Watched:
+    """What a run has left behind so far: the files of its progress, and its store."""
+
+    def __init__(self, out: Path, engine: str, store: Store) -> None:
+        self._out, self._engine, self._store = out, engine, store
+
+    def planned(self) -> int:
+        """Return the number of the batch that is about to be processed; -1 before the first."""
+        return self._batch("offsets", "plan.json")
+
+    def done(self) -> int:
+        """Return the number of the last batch that is done; -1 before the first."""
+        return self._batch("commits", "state.json")
+
+    def written(self) -> int:
+        """Return the number of the last batch in the store; -1 before the first."""
+        return int(self._rows(_WRITTEN)[0][0])
+
+    def sent(self) -> int:
+        """Return how many messages all channels together have noted as sent."""
+        return int(self._rows(_SENT)[0][0])
+
+    def sending(self) -> frozenset[str]:
+        """Return the channels that are reserved."""
+        return frozenset(str(row[0]) for row in self._rows(_SENDING))
+
+    def place(self) -> Place:
+        """Return where a run was that is no more."""
+        if self.planned() <= self.done():
+            return Place.BETWEEN
+        return Place.IN_BATCH if self.written() < self.planned() else Place.AFTER_OUTPUT
+
+    def reaches(self, aim: Aim) -> Callable[[], bool]:
+        """Return a function that tells whether a run has come further than now."""
+        if aim is Aim.RESERVED:
+            return lambda: bool(self.sending())
+        count = {
+            Aim.PLANNED: self.planned,
+            Aim.AT_WORK: self.planned,
+            Aim.WRITTEN: self.written,
+            Aim.SENT: self.sent,
+            Aim.DONE: self.done,
+        }[aim]
+        before = count()
+        return lambda: count() > before
+
+    def end_reservations(self) -> None:
+        """Let the channels that a killed run has reserved be sent at once, not after 10 seconds."""
         sql = "UPDATE channels SET leased_us = 0"
-        store.database.write(lambda session: session.run(sql))
+        self._store.database.write(lambda session: session.run(sql))
+
+    def _batch(self, spark_log: str, local_file: str) -> int:
+        if self._engine == "spark":
+            return last(self._out / "checkpoint" / spark_log)
+        try:
+            text = (self._out / "progress" / local_file).read_text()
+        except FileNotFoundError:
+            return -1
+        return int(json.loads(text)["number"])
+
+    def _rows(self, sql: str) -> Sequence[Any]:
+        return self._store.database.read(lambda session: session.rows(sql))
+
+
+def kill_runs(
+    config: Path,
+    kills: int,
+    engine: str = "local",
+    aims: Sequence[Aim] = OUTPUT_AIMS,
+    feed: Callable[[], bool] = lambda: True,
+) -> list[Killed]:
+    """Kill runs, each where the next of some aims is reached; return where they were.
+
+    Before each run, `feed` adds to the source, and tells whether there was something left. A run
+    that comes to its end by itself is not counted; without something new to read, it is the last.
+    """
+    chance, killed = random.Random(3), list[Killed]()
+    with open_store(config.parent / "news.db") as store:
+        watched = Watched(config.parent / "out", engine, store)
+        watched.end_reservations()
+        while len(killed) < kills:
+            fed, aim = feed(), aims[len(killed) % len(aims)]
+            reached, run = watched.reaches(aim), start(config, engine)
+            try:
+                if run.until(reached):
+                    time.sleep(chance.uniform(0, LATER_S[engine].get(aim, 0)))
+            finally:
+                run.kill()
+            if run.process.poll() == -signal.SIGKILL:
+                killed.append(Killed(watched.place(), watched.sending()))
+            else:
+                assert run.process.poll() == 0, run.output()
+                if not fed:
+                    break
+            watched.end_reservations()
+    return killed
 
 
 def check_kills(config: Path, expected: Expected, kills: int, engine: str = "local") -> None:
     """Kill runs, let the last one end, and compare its output with an engine's."""
-    killed = kill_runs(config, kills, engine)
-    assert killed == kills if KILLS else killed > 0
+    assert len(kill_runs(config, kills, engine)) == kills
     with open_store(config.parent / "news.db") as store:
         assert count(store) <= len(expected.deliveries)
     run = start(config, engine)

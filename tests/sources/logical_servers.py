@@ -1,6 +1,6 @@
 """A PostgreSQL server whose changes can be read from a slot; the usual one does not keep them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,10 +50,21 @@ def address_of(shop: psycopg.Connection[Any]) -> str:
     return f"postgresql://{info.user}@/{info.dbname}?host={info.host}"
 
 
-def fill(shop: psycopg.Connection[Any], folder: Path) -> dict[str, Any]:
-    """Insert the lines of a stream, each in a transaction; return options that read them."""
+def publish_events(shop: psycopg.Connection[Any]) -> dict[str, Any]:
+    """Create a table whose rows are messages; return options that read them."""
     shop.execute("CREATE TABLE events (id SERIAL PRIMARY KEY, event BYTEA)")
     shop.execute("ALTER PUBLICATION tidings ADD TABLE events")
-    for line in lines(folder):
-        shop.execute("INSERT INTO events (event) VALUES (%s)", (line.encode(),))
     return {**NAMES, "url": address_of(shop), "value": "event"}
+
+
+def insert(shop: psycopg.Connection[Any], values: Iterable[str]) -> None:
+    """Insert messages, each in a transaction."""
+    for value in values:
+        shop.execute("INSERT INTO events (event) VALUES (%s)", (value.encode(),))
+
+
+def fill(shop: psycopg.Connection[Any], folder: Path) -> dict[str, Any]:
+    """Insert the lines of a stream, each in a transaction; return options that read them."""
+    options = publish_events(shop)
+    insert(shop, lines(folder))
+    return options

@@ -142,8 +142,8 @@ def test_a_feed_that_fails_delays_only_itself(
     away = "http://127.0.0.1:1/feed"
     polled = Polled(tmp_path, busy, away, good)
     assert polled.poll() == 1
-    assert "/busy answers 503; it is asked again in 3600 s" in caplog.text
-    assert "Connection refused; it is asked again later" in caplog.text
+    assert "/busy answers 503; it is polled again in 3600 s" in caplog.text
+    assert "Connection refused; it is polled again later" in caplog.text
     polled.now_s += 601
     server.set("/busy", Answer(rss(4, 5)))
     assert (polled.poll(), len(server.asked)) == (0, 3)
@@ -204,9 +204,10 @@ def test_kills_lose_nothing_and_repeat_nothing(server: FeedServer, tmp_path: Pat
     url = server.set("/feed", Answer(rss(*range(50))))
     path = config(tmp_path, url, maxRecordsPerTrigger=1 if KILLS else 5)
     path.write_text(path.read_text().replace('lateness = "120s"', 'lateness = "0s"'))
-    assert kill_runs(path, kills=1) == 1
+    assert len(kill_runs(path, kills=1)) == 1
     server.set("/feed", Answer(rss()))
-    kill_runs(path, kills=19 if KILLS else 1)
+    kills = 19 if KILLS else 1
+    assert len(kill_runs(path, kills)) == kills
     run = start(path)
     assert run.wait() == 0, run.output()
     assert sorted(delivered(tmp_path)) == sorted(f"{url}#{number}" for number in range(50))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidings.spark.store_publishers import store_publishers
+from tidings.spark.inputs import store_publishers
 
 
 @pytest.fixture

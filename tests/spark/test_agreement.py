@@ -33,7 +33,7 @@ from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.spark.match_stage.matcher_source import FolderSource
 from tidings.spark.match_stage.stage import BUCKET_ROWS, PART, MatchStage, tick_row
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
-from tidings.spark.state_stage.late_events import late_rows
+from tidings.spark.state_stage.outcomes import late_rows
 from tidings.spark.state_stage.processor import read_rows
 from tidings.spark.state_stage.rebucket import rebucketed
 from tidings.spark.state_stage.watermark import BucketClock

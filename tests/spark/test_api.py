@@ -11,13 +11,25 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
-from tidings import Delivery, Engine, Event, Policy, Sliding, Subscriber, Subscription, TidingsError
+from tidings import (
+    Delivery,
+    Engine,
+    Event,
+    Limits,
+    Policy,
+    Sliding,
+    Subscriber,
+    Subscription,
+    TidingsError,
+)
 from tidings.app.config.sink import KAFKA
 from tidings.formats.arrow import events_to_table, matches_to_table, subscriptions_to_table
 from tidings.formats.files import write_events, write_subscriptions
 from tidings.index_files.publisher import Publisher
 from tidings.rank.matcher import Matcher
 from tidings.score.relaxed import Relaxed
+from tidings.spark.api import Options, read_options
+from tidings.spark.state_stage.bucket import BucketSettings
 from tidings.store import open_store
 from tidings.testing import Workload, workload
 
@@ -304,3 +316,34 @@ def test_null_tests_pauses_and_default_policies_are_those_of_the_engine(
     assert as_forms(kinds["delivery"].select(columns)) == due
     assert {*kinds["dropped"]["reason"].to_pylist()} == {"the subscriber is paused"}
     assert len(kinds["dropped"]) == engine.quality().dropped
+    fed = ts.feed(publications, wanted, people, default_policy=default).toArrow()
+    assert as_forms(fed) == due
+
+
+def test_options_are_read_by_name():
+    options = read_options({"lateness": "2s", "buckets": 4, "limits": Limits.public()})
+    assert options == Options(lateness="2s", buckets=4, limits=Limits.public())
+    assert options.bucket_settings(streaming=True) == BucketSettings(2_000_000, buckets=4)
+
+
+def test_nothing_waits_in_a_batch():
+    assert read_options({"lateness": "2s"}).bucket_settings(streaming=False).lateness_us == 0
+
+
+@pytest.mark.parametrize(("future", "us"), [("5m", 300_000_000), ("0s", 0), (None, None)])
+def test_future_is_a_duration_or_none(future: object, us: int | None):
+    assert Options(future=future).future_us == us
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"latenes": "2s"}, "an option is one of 'lateness', .*, not 'latenes'"),
+        ({"buckets": 0}, "buckets is a whole number of at least 1"),
+        ({"remember": "soon"}, "soon"),
+        ({"limits": {"attributes": 3}}, "limits"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], reason: str):
+    with pytest.raises(TidingsError, match=reason):
+        read_options(options).bucket_settings(streaming=True)

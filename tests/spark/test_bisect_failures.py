@@ -27,10 +27,9 @@ from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
 from tidings.spark.bisect_failures import FATAL, bisect
-from tidings.spark.match_stage.bucketize import match_by_bucket
 from tidings.spark.match_stage.matcher_source import PickledSource
 from tidings.spark.match_stage.results import TargetStage, match_batches
-from tidings.spark.match_stage.stage import NOW, MatchStage
+from tidings.spark.match_stage.stage import NOW, MatchStage, match_by_bucket
 
 EVENTS = [Event(f"e{at:02}", {"n": at}, at) for at in range(20)]
 POISON = {"e03", "e04", "e11", "e19"}

@@ -14,14 +14,14 @@ from tidings import Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import IndexFolder
-from tidings.spark.inputs import matcher_source
-from tidings.spark.match_stage.matcher_source import FolderSource
-from tidings.spark.store_publishers import (
+from tidings.spark.inputs import (
     FOLDER,
     PublishSettings,
     StorePublishers,
+    matcher_source,
     store_publishers,
 )
+from tidings.spark.match_stage.matcher_source import FolderSource
 from tidings.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("unfollowed")

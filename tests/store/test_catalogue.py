@@ -133,7 +133,7 @@ def test_a_refused_call_changes_nothing(catalogue: Catalogue) -> None:
     catalogue.put(wish("s1"))
     with pytest.raises(InvalidSubscription, match="'s1' already exists; replace it instead"):
         catalogue.put(wish("s0"), wish("s1", year=2004))
-    with pytest.raises(InvalidSubscription, match="subscriber 'ann' is given twice"):
+    with pytest.raises(InvalidSubscription, match="subscriber 'ann' is listed twice"):
         catalogue.replace(person("ann"), person("ann", k=3))
     assert catalogue.version() == 1
     assert ids(catalogue, "subscription") == ["s1"]

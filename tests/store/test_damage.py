@@ -146,12 +146,38 @@ def test_code_in_a_file_is_refused_before_it_runs(
         open_store(path)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX i ON records (length(hex(zeroblob(100000000))))",
+        "CREATE INDEX i ON records (id) WHERE id LIKE '%a%a%a%a%a%a%b'",
+        "CREATE INDEX i ON letters (record || record || record)",
+        'CREATE INDEX i ON records ("hex"(form))',
+        "CREATE INDEX i ON records (hex/* in */(form))",
+        "ALTER TABLE deliveries ADD COLUMN more TEXT CHECK (printf('%.*c', 99999999, more) != '')",
+    ],
+)
+def test_expressions_in_a_file_are_refused_before_they_run(tmp_path: Path, statement: str) -> None:
+    path = filled(tmp_path / "store.db")
+    spoil(path, statement)
+    with pytest.raises(StoreError, match=r"store\.db.* has an expression of its own, which no"):
+        open_store(path)
+
+
+def test_a_plain_index_of_an_operator_is_kept(tmp_path: Path) -> None:
+    path = filled(tmp_path / "store.db")
+    spoil(path, 'CREATE INDEX "mine, too" ON records (form, "id") WHERE until > 3')
+    with open_store(path) as store:
+        assert len(list(store.history.as_of())) == 24
+
+
 def test_code_in_tables_of_other_programs_is_theirs(tmp_path: Path) -> None:
     path = filled(tmp_path / "store.db")
     spoil(
         path,
         "CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT, size AS (length(name)))",
         "CREATE VIEW names AS SELECT name FROM shop",
+        "CREATE INDEX sizes ON shop (length(name)) WHERE name LIKE 'a%'",
         "CREATE TRIGGER renamed AFTER UPDATE ON shop BEGIN SELECT 1; END",
     )
     with open_store(path) as store:

@@ -173,5 +173,5 @@ def test_events_are_published_again_as_of_now_in_one_transaction(store: Store) -
     assert store.publications.numbers(["e1"]) == [2]
     assert records(store.letters.page("dead", waiting=True)) == [{"number": 4}, 3]
     again = store.letters.publish_again(ids[:1], now_us=10_000_000)
-    assert again == (0, {ids[0]: "there is no such letter that waits"})
+    assert again == (0, {ids[0]: "there is no waiting letter with this id"})
     assert store.publications.accept([NewPublication(event)], 11_000_000) == [False]

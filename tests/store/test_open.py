@@ -2,10 +2,11 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, TidingsError
 from tidings.store import open_store
 
 
@@ -41,3 +42,20 @@ def test_leaving_the_block_closes_the_store(tmp_path: Path) -> None:
         store.catalogue.put({"id": "a"})
     with pytest.raises(StoreError, match="is closed; open it again"):
         store.catalogue.version()
+
+
+@pytest.mark.parametrize("value", [None, 7, "text", [1.5], ["text"], [None], {"a": 1}])
+def test_only_records_are_written(tmp_path: Path, value: Any) -> None:
+    with open_store(tmp_path / "store.db") as store:
+        for write in (
+            lambda: store.notifications.append("q", 0, value),
+            lambda: store.notifications.append("q", 0, late=value),
+            lambda: store.notifications.append("q", 0, dead=value),
+            lambda: store.catalogue.load(value),
+            lambda: store.letters.give_back(value),
+            lambda: store.letters.publish_again(value, 0),
+        ):
+            with pytest.raises(TidingsError):
+                write()
+        assert store.notifications.last_batch("q") is None
+        assert store.catalogue.version() == 0

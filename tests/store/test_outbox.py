@@ -72,7 +72,9 @@ def test_only_one_dispatcher_has_a_channel_and_notes_its_progress(store: Store) 
     assert store.outbox.lease(key, "first", now_us=0, until_us=10)
     assert store.outbox.lease(key, "second", now_us=5, until_us=15) is None
     assert store.outbox.due(["sqs"], 5) == []
-    store.outbox.renew("first", 20)
+    store.outbox.renew("first", [], 30)
+    store.outbox.renew("first", ["another"], 30)
+    store.outbox.renew("first", [key, "another"], 20)
     assert store.outbox.lease(key, "second", now_us=15, until_us=25) is None
     assert store.outbox.lease(key, "second", now_us=20, until_us=30)
     assert store.outbox.note(key, "first", PageProgress(2, 2)) is None

@@ -167,7 +167,7 @@ def test_a_copy_is_a_store_of_one_moment(tmp_path: Path) -> None:
         store.catalogue.put({"id": "ada"})
         store.database.back_up(copy)
         store.catalogue.put({"id": "bob"})
-        with pytest.raises(StoreError, match="exists already"):
+        with pytest.raises(StoreError, match="already exists"):
             store.database.back_up(copy)
     with open_store(copy) as copied:
         assert [entry.id for entry in copied.catalogue.page("subscriber")] == ["ada"]

@@ -1,5 +1,6 @@
 """Jumping windows (TKS Def. 4.3.1): as sliding, but chosen from at every step only."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.window import reference
@@ -20,6 +21,7 @@ from tests.window.streams import (
     tastes,
 )
 
+from tidings.errors import InvalidPolicy
 from tidings.window.jumping import Jumping
 from tidings.window.periodic import Periodic
 from tidings.window.sliding import Sliding
@@ -80,3 +82,10 @@ def test_a_long_silence_takes_every_step_that_held_a_match() -> None:
     stream = publications((0, 0.9), (1, 0.5), (100, 0.1))
     window = Jumping("2s", "1s")
     assert each_step(Taste(k=1), window, stream) == [[], ["e1"], ["e2"]]
+
+
+def test_a_step_above_the_length_is_refused() -> None:
+    with pytest.raises(InvalidPolicy, match="step an integer of 16,610 bits is above length 5"):
+        Jumping(5, 10**5_000)
+    with pytest.raises(InvalidPolicy, match="step 2h is above length 1h"):
+        Jumping("1h", "2h")

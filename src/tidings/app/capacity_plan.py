@@ -29,7 +29,7 @@ def read_quantity(text: str) -> float:
     """
     found = _QUANTITY.fullmatch(text.strip().replace(",", ""))
     if found is None:
-        raise InvalidForm(f"a quantity is a number, or one such as 5k, 100M or 2G: {shown(text)}")
+        raise InvalidForm(f"a quantity is a number such as 20, 5k, 100M or 2G, not {shown(text)}")
     return float(found[1]) * _FACTORS[found[2]]
 
 
@@ -40,7 +40,7 @@ def plan_capacity(
     cases: Sequence[Case] = CASES,
     as_json: bool = False,
 ) -> None:
-    """Print the plan for a demand; costs come from a file, or are measured and written to it."""
+    """Print the plan for a demand, with costs from a file, or measured now and written to it."""
     costs = _costs(demand.policy, calibration, cases)
     plan = make_plan(costs, demand)
     console = open_console()

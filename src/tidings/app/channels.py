@@ -1,4 +1,4 @@
-"""The channels that a command means: those of a store, or of a config that declares some."""
+"""The channels that a command refers to: those of a store, or of a config that declares some."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ class ChannelPlace:
 
     @classmethod
     def at(cls, name: str) -> "ChannelPlace":
-        """Return what a store, a config of a run or one of a service has."""
+        """Return the channels of a store, or of the config of a run or a service."""
         if not name.endswith(SUFFIX):
             return cls(name)
         if "service" in read_toml(Path(name)):
@@ -56,7 +56,9 @@ class ChannelPlace:
         if named and not chosen:
             raise TidingsError(f"{shown(subscriber)} has no channel {shown(name)}")
         if len(chosen) > 1:
-            raise TidingsError(f"there are {len(chosen)} channels {shown(name)}; name a subscriber")
+            raise TidingsError(
+                f"there are {len(chosen)} channels {shown(name)}; choose one with --subscriber"
+            )
         if not chosen or people is None:
             known = dict.fromkeys(declared.id for declared in self.declared)
             known |= dict.fromkeys(entry.id for entry in entries)
@@ -68,7 +70,7 @@ class ChannelPlace:
 
 
 class ChannelTest(NamedTuple):
-    """What came of a test: the kind of the channel, where it leads, and the outcome."""
+    """The result of a test: the kind of the channel, its target, and the outcome."""
 
     kind: str
     target: str
@@ -79,9 +81,11 @@ def find_channel(store: Store, name: str, subscriber: str | None) -> Channel:
     """Return the one channel with an id."""
     found = store.channels.find(name, subscriber=subscriber)
     if not found:
-        raise TidingsError(f"there is no channel {shown(name)}")
+        raise TidingsError(f"unknown channel {shown(name)}; `tidings channel list` lists them")
     if len(found) > 1:
-        raise TidingsError(f"there are {len(found)} channels {shown(name)}; name a subscriber")
+        raise TidingsError(
+            f"there are {len(found)} channels {shown(name)}; choose one with --subscriber"
+        )
     return found[0]
 
 

@@ -21,8 +21,7 @@ from tidings.lab.output import write_comparison
 from tidings.lab.recording import Recording, read_recording
 from tidings.lab.report import TABLE
 from tidings.lab.run_comparison import CompareSettings, Progress, compare_recording
-from tidings.lab.timeline import timeline
-from tidings.lab.timeline_page import timeline_page
+from tidings.lab.timeline import timeline, timeline_page
 from tidings.lab.variants import read_variants
 
 _INTERRUPTED: Final = 130
@@ -30,7 +29,7 @@ _INTERRUPTED: Final = 130
 
 @dataclass(frozen=True)
 class RecordedFiles:
-    """The files of a recording: those of a config, or each by itself, with names of columns."""
+    """The files of a recording: those of a config, or individual ones, with names of columns."""
 
     config: Path | None = None
     publications: str | None = None
@@ -45,17 +44,17 @@ class RecordedFiles:
         if self.config is not None:
             return self._read_config(self.config)
         if self.publications is None or self.subscriptions is None:
-            raise InvalidForm("give --publications and --subscriptions, or a --config")
+            raise InvalidForm("pass --publications and --subscriptions, or --config")
         layout = Layout(columns=self.columns, types=self.types, lists=self.lists)
         return read_recording(
             self.publications, self.subscriptions, self.subscribers, layout=layout
         )
 
     def _read_config(self, path: Path) -> Recording:
-        """Read what a config runs; options replace its files."""
+        """Read the files of a config; options override them."""
         config = load_config(path)
         if not isinstance(config.source, Source):
-            raise InvalidForm(f"{path}: a recording is files, not {config.source.label}")
+            raise InvalidForm(f"{path}: a recording must be files, not {config.source.label}")
         audit = audit_config(config)
         return read_recording(
             self.publications or config.source,
@@ -89,7 +88,7 @@ def compare_files(
             paths = write_comparison(comparison, settings.out)
     except KeyboardInterrupt:
         done = f"Stopped after {finished[0]} of {plural(finished[1], 'part')}"
-        open_console(stderr=True).print(f"{done}; the same command continues.")
+        open_console(stderr=True).print(f"{done}; the same command resumes.")
         return _INTERRUPTED
     console = open_console()
     if as_json:

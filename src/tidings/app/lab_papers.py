@@ -1,4 +1,4 @@
-"""`tidings lab papers`: runs the experiments with progress, and prints what held."""
+"""`tidings lab papers`: runs the experiments with progress, and prints which claims hold."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ _INTERRUPTED: Final = 130
 def select_papers(
     names: Sequence[str], catalogue: Path | None, category: str, id_column: str | None
 ) -> list[Experiment[Any]]:
-    """Return the experiments of these names; of a catalogue, those that draw its products."""
+    """Return the experiments with these names; for a catalogue, only those that draw products."""
     experiments = select(names)
     if catalogue is None:
         return experiments
@@ -63,7 +63,7 @@ def reproduce_papers(
                 print_run(console, run, as_json=as_json)
     except KeyboardInterrupt:
         done = f"Stopped after {len(finished)} of {len(experiments)} experiments"
-        open_console(stderr=True).print(f"{done}; the same command continues.")
+        open_console(stderr=True).print(f"{done}; the same command resumes.")
         return _INTERRUPTED
     if not as_json:
         words = f"{Tally.of(exhibits_of(finished))}, in {duration(finished)}."

@@ -41,7 +41,7 @@ def read_inputs(subscriptions: Path, subscribers: Path | None = None) -> Audit:
 
 
 def read_events_or_event(path: Path | None, event: str | None) -> Iterator[Event | BadRecord]:
-    """Read the one event that is given as JSON, a file of events, or standard input (`-`)."""
+    """Read a single event given as JSON, a file of events, or standard input (`-`)."""
     if event is not None:
         return iter([_read_event(event)])
     if path is None or path == Path("-"):
@@ -84,8 +84,8 @@ def match_events(
 ) -> Iterator[Row]:
     """Yield the matches of each event; bad records of `source` are added to the problems.
 
-    The events become the sample with which the subscriptions can be compared. At the end
-    `describe` is called with the plan of the matcher: which structures have answered, and why.
+    The events become the sample with which the subscriptions can be compared. At the end,
+    `describe` is called with the plan of the matcher: which structures answered, and why.
     """
     matcher = Matcher(_subscribers(inputs, query.scorer), inputs.subscriptions)
     for event in _valid_events(inputs, events, source):
@@ -158,7 +158,7 @@ def _target_rows(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iter
 
 @dataclass(frozen=True)
 class ExplainQuery:
-    """A query for the place of a subscription, or for the reason of a subscriber's delivery.
+    """A query for the position of a subscription, or for the reason of a subscriber's delivery.
 
     `event` is an id; None stands for the only event.
     """
@@ -173,7 +173,10 @@ class ExplainQuery:
 def explain_event(
     inputs: Audit, events: Iterable[Event | BadRecord], query: ExplainQuery, source: Path = _STDIN
 ) -> Placement | Explanation:
-    """Explain one event; for a subscriber, all events are published in order of publication."""
+    """Explain one event.
+
+    For a subscriber, all events are published in order of publication time.
+    """
     valid = sorted(_valid_events(inputs, events, source), key=publication_order)
     selected = [event for event in valid if query.event in (None, event.id)]
     if not selected:

@@ -1,4 +1,4 @@
-"""Graceful shutdown on Ctrl-C and SIGTERM, because killing Spark in mid-batch is messy."""
+"""Graceful shutdown on Ctrl-C and SIGTERM, because killing Spark mid-batch is messy."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Output that data cannot control: no escape sequence of an id or a value reaches a terminal.
+"""Safe output of untrusted data: no escape sequence in an id or a value reaches a terminal.
 
 Such a sequence could hide lines, rename the window, or write to the clipboard.
 """

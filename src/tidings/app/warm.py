@@ -45,7 +45,7 @@ class WarmStep(NamedTuple):
 
 @dataclass(frozen=True)
 class WarmCache:
-    """Where the compiled kernels are, and what they took."""
+    """Where the compiled kernels are, and how long they took."""
 
     folder: Path
     kernels: int
@@ -58,7 +58,10 @@ class WarmCache:
 
 
 def warm_up() -> Iterator[str | WarmCache]:
-    """Compile step by step; yield what comes next, and at the end where the kernels are."""
+    """Compile step by step.
+
+    Yield each step before it runs, and at the end where the kernels are.
+    """
     started, steps = time.perf_counter(), warm_steps()
     for number, step in enumerate(steps, 1):
         yield f"compiling once, {number} of {len(steps)}: {step.name}"

@@ -1,4 +1,4 @@
-"""The address book of a store: where its subscribers read, each with a state that they may see."""
+"""The address book of a store: the addresses of its subscribers, with the states they may see."""
 
 import secrets
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def find_entry(store: Store, subscriber: str, name: str) -> Channel | None:
 
 
 class EntryDraft(NamedTuple):
-    """A channel of a subscriber to be made or changed; somebody may vouch for its address."""
+    """A channel of a subscriber to create or change; `verified` vouches for its address."""
 
     subscriber: str
     id: str
@@ -54,7 +54,7 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
 
 
 def declare_entries(store: Store, drafts: Sequence[EntryDraft], now_us: int) -> list[Channel]:
-    """Enter the channels that a config lists, unless they are there as it says; return them."""
+    """Write the channels that a config lists, unless they exist unchanged; return them."""
     channels = list[Channel]()
     for draft in drafts:
         known = find_entry(store, draft.subscriber, draft.id)
@@ -70,7 +70,7 @@ def is_verified(channel: Channel) -> bool:
 
 
 def set_verified(store: Store, channel: Channel, now_us: int) -> None:
-    """Use a channel from now on; what was delivered before is not sent there."""
+    """Use a channel from now on; earlier deliveries are not sent there."""
     store.channels.change_settings(channel.key, {"verified_us": now_us})
     store.channels.skip_waiting(channel.key)
 
@@ -104,12 +104,12 @@ def entry_state(store: Store, channel: Channel) -> dict[str, Any]:
 
 
 def shown_address(channel: Channel) -> str:
-    """Return the address of a channel, as far as others may see it."""
+    """Return the part of a channel's address that others may see."""
     return shown_person(PersonChannel.of(channel.settings))
 
 
 def shown_person(person: PersonChannel) -> str:
-    """Return an address; that of a chat is a secret, so only its host."""
+    """Return an address; that of a chat is secret, so only its host is shown."""
     return person.address if person.kind == MAIL else shorten_url(person.address)
 
 

@@ -1,13 +1,15 @@
 """Amazon SQS queues and SNS topics: batches of ten, in lanes that keep the order of a subscriber.
 
 A FIFO queue or topic de-duplicates by the key of a delivery for five minutes, and groups by
-subscriber. Message attributes are the same for both, so that SNS subscriptions can filter by them.
+subscriber. Amazon may take some messages of a batch and fail others, so a batch for one of these
+holds at most one message of each subscriber, and none can overtake another. Message attributes are
+the same for both, so that SNS subscriptions can filter by them.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -192,6 +194,8 @@ class AwsSender:
     batch: int = _PAGE
     in_order: bool = True
     _publish: PublishBatch | None = field(default=None, init=False)
+    _ahead: frozenset[str] = field(default=frozenset(), init=False)
+    """Keys of messages that were taken although one before them failed: not to be sent again."""
     _lanes: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_LANES, "aws"), init=False
     )
@@ -220,24 +224,32 @@ class AwsSender:
             self._publish = self._connect()
         lanes: list[list[int]] = [[] for _ in range(_LANES)]
         for number, message in enumerate(messages):
-            digest = sha256(message.delivery.subscriber.encode()).digest()
-            lanes[digest[0] % _LANES].append(number)
+            if message.key not in self._ahead:
+                digest = sha256(message.delivery.subscriber.encode()).digest()
+                lanes[digest[0] % _LANES].append(number)
         lists = list(self._lanes.map(partial(self._send_lane, self._publish, messages), lanes))
-        outcomes = {number: each for outcomes in lists for number, each in outcomes.items()}
-        return [outcomes[number] for number in range(len(messages))]
+        sent = {number: each for outcomes in lists for number, each in outcomes.items()}
+        outcomes = [sent.get(number, SENT) for number in range(len(messages))]
+        failed = [number for number, each in sent.items() if each.status is Status.FAILED]
+        self._ahead = frozenset(
+            message.key
+            for number, message in enumerate(messages)
+            if failed and number > min(failed) and outcomes[number] is SENT
+        )
+        return outcomes
 
     def _send_lane(
         self, publish: PublishBatch, messages: Sequence[Message], lane: Sequence[int]
     ) -> dict[int, Outcome]:
         """Send some of the messages in order; after a failure, the rest is not tried."""
         outcomes, failure = dict[int, Outcome](), None
-        for numbers in _chunks(messages, lane):
+        for numbers in _chunks(messages, lane, one_each=self.target.is_fifo):
             if failure is None:
                 answers = self._send_chunk(publish, [messages[number] for number in numbers])
             else:
                 answers = [failure] * len(numbers)
             outcomes |= zip(numbers, answers, strict=True)
-            failure = next((each for each in answers if each.status is Status.FAILED), None)
+            failure = next((each for each in answers if each.status is Status.FAILED), failure)
         return outcomes
 
     def _send_chunk(self, publish: PublishBatch, messages: Sequence[Message]) -> list[Outcome]:
@@ -280,18 +292,27 @@ def _text(entry: Mapping[str, Any], hide: Hide) -> str:
     return hide(f"{entry['Code']}: {entry.get('Message', '')}")[:500]
 
 
-def _chunks(messages: Sequence[Message], lane: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of at most ten messages, and not too many bytes, at a time."""
-    chunk, size = list[int](), 0
+def _chunks(messages: Sequence[Message], lane: Sequence[int], *, one_each: bool) -> list[list[int]]:
+    """Return the numbers of at most ten messages, and not too many bytes, for each call.
+
+    With `one_each`, messages of the same subscriber are in different calls, in their order.
+    """
+    chunks, sizes, earliest = list[list[int]](), list[int](), dict[str, int]()
     for number in lane:
-        length = _size(messages[number].delivery)
-        if chunk and (len(chunk) == _BATCH or size + length > _BATCH_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(number)
-        size += length
-    if chunk:
-        yield chunk
+        delivery = messages[number].delivery
+        length = _size(delivery)
+        place = earliest.get(delivery.subscriber, 0) if one_each else max(0, len(chunks) - 1)
+        while place < len(chunks) and (
+            len(chunks[place]) == _BATCH or sizes[place] + length > _BATCH_BYTES
+        ):
+            place += 1
+        if place == len(chunks):
+            chunks.append([])
+            sizes.append(0)
+        chunks[place].append(number)
+        sizes[place] += length
+        earliest[delivery.subscriber] = place + 1
+    return chunks
 
 
 def _size(delivery: Delivery) -> int:

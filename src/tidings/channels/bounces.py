@@ -1,4 +1,4 @@
-"""Mail that comes back: reports of its delivery (RFC 3464), handed over by the mail server."""
+"""Bounced mail: delivery reports (RFC 3464), passed on by the mail server."""
 
 import re
 from email import message_from_bytes
@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"<([\w.-]{1,200})@[^<>@\s]{1,255}>")
 
 
 class Bounce(NamedTuple):
-    """A mail that was not delivered after all: its id, and why."""
+    """A bounced mail: its id, and the reason."""
 
     id: str
     reason: str
@@ -43,7 +43,7 @@ def _read(content: bytes) -> Bounce | None:
     parts = [part for part in report.walk() if isinstance(part, Message)]
     status = next((each for each in parts if _kind(each) == "message/delivery-status"), None)
     if status is None:
-        raise InvalidForm("this mail is no report of delivery (multipart/report, RFC 3464)")
+        raise InvalidForm("this mail is not a delivery report (multipart/report, RFC 3464)")
     fields = [block for block in status.walk() if block is not status]
     failed = [block for block in fields if str(block.get("Action", "")).strip() == "failed"]
     if not failed:
@@ -51,13 +51,13 @@ def _read(content: bytes) -> Bounce | None:
     names = [_NAME.search(str(each.get("Message-ID", ""))) for each in _originals(parts)]
     name = next((found[1] for found in names if found), None)
     if name is None:
-        raise InvalidForm("this report does not hold the Message-ID of the mail that it is about")
+        raise InvalidForm("this report does not contain the Message-ID of the bounced mail")
     said = failed[0].get("Diagnostic-Code") or failed[0].get("Status") or "no reason given"
     return Bounce(name, plain_line(f"it came back: {said}", _REASON_CHARACTERS))
 
 
 def note_bounce(store: Store, bounce: Bounce) -> FixedDigest | None:
-    """Mark the deliveries of a mail that came back as given up; return it, or None if unknown."""
+    """Mark the deliveries of a bounced mail as given up; return it, or None if it is unknown."""
     digest = store.digests.find(bounce.id)
     if digest is not None:
         store.digests.note_bounce(digest, bounce.reason)

@@ -1,4 +1,4 @@
-"""Cards: what a person sees of a notification, wherever it is read.
+"""Cards: notifications as people see them, wherever they read them.
 
 A card holds plain text and checked links, never markup. Each place lays it out in its own format
 (`channels/layouts.py`), so that one template serves mail and chat, and nothing that was published
@@ -51,7 +51,7 @@ class Card(NamedTuple):
 
 @dataclass(frozen=True)
 class CardTemplate:
-    """What the cards of a service show; parts that are left out have their defaults.
+    """What the cards of a service show; omitted parts have their defaults.
 
     >>> template = CardTemplate.load({"link": "https://films.example/{{delivery.event}}"})
     >>> from tidings import Delivery
@@ -70,7 +70,7 @@ class CardTemplate:
     def load(cls, form: object = None) -> "CardTemplate":
         """Read the form of a template: an object of texts."""
         if form is not None and not isinstance(form, Mapping):
-            raise InvalidForm("a template is an object of texts such as title and link")
+            raise InvalidForm("a template must be an object of texts such as title and link")
         given = fields(form or {}, "the template", (), tuple(_DEFAULTS))
         parts = dict[str, TextTemplate]()
         for name, default in _DEFAULTS.items():

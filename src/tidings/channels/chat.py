@@ -34,7 +34,7 @@ def chat_body(kind: str, digest: Digest) -> bytes:
 
 
 def read_answer(answer: PostAnswer, now_us: int) -> Outcome:
-    """Return what an answer means: a chat that is too busy says when it wants the message."""
+    """Return the outcome of an answer; a chat that is too busy says when to try again."""
     refuses = _TEAMS_FAILURE in answer.text.lower()
     if answer.is_success and not refuses:
         return SENT

@@ -26,11 +26,11 @@ _LONGEST_PAUSE_US: Final = 3_600 * SECOND_US
 
 
 class DigestTransport(Protocol):
-    """What carries the messages of a kind of channel."""
+    """Sends the messages of one kind of channel."""
 
     @property
     def most(self) -> int:
-        """The most deliveries of one message."""
+        """The maximum number of deliveries in one message."""
 
     async def send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
         """Send a message with deliveries, at least one, in order of sequence."""
@@ -54,23 +54,30 @@ class DigestSender:
     rate: float | None = None
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
-        """Send what is due; say when the others are."""
+        """Send what is due; report when the others are due."""
         channel = await asyncio.to_thread(self.store.channels.get, self.key)
         first = messages[0].delivery.sequence
         if channel is not None and first <= channel.reached:
             return await self._send_again([message.delivery for message in messages])
-        digest = await asyncio.to_thread(self.store.digests.last, self.key)
-        outcomes = list[Outcome]()
+        newest = await asyncio.to_thread(self.store.digests.last, self.key)
+        digest, outcomes = newest, list[Outcome]()
         for message in messages:
             delivery = message.delivery
             if digest is None or not digest.covers(delivery.sequence):
-                if not self.person.takes(delivery):
+                if newest is not None and delivery.sequence <= newest.last:
+                    # Decided about before a crash, whatever the channel takes by now.
+                    fixed = await asyncio.to_thread(self._covering, delivery)
+                elif not self.person.takes(delivery):
+                    fixed = None
+                else:
+                    found = await asyncio.to_thread(self._fix, delivery, newest)
+                    if isinstance(found, Outcome):
+                        return _padded(outcomes, found, len(messages))
+                    fixed = newest = found
+                if fixed is None:
                     outcomes.append(_SKIPPED)
                     continue
-                found = await asyncio.to_thread(self._fix, delivery, digest)
-                if isinstance(found, Outcome):
-                    return _padded(outcomes, found, len(messages))
-                digest = found
+                digest = fixed
             digest, outcome = await self._finish(digest)
             if outcome.status in _STOPPING:
                 return _padded(outcomes, outcome, len(messages))
@@ -80,6 +87,10 @@ class DigestSender:
     async def close(self) -> None:
         """Release connections."""
         await self.transport.close()
+
+    def _covering(self, delivery: Delivery) -> FixedDigest | None:
+        """Return the message for which a delivery was taken, or left out."""
+        return self.store.digests.covering(self.key, delivery.sequence)
 
     def _fix(self, first: Delivery, last_digest: FixedDigest | None) -> FixedDigest | Outcome:
         """Return the message that begins with a delivery, if it is due; else when it is."""
@@ -114,7 +125,7 @@ class DigestSender:
         return taken, last
 
     async def _finish(self, digest: FixedDigest) -> tuple[FixedDigest, Outcome]:
-        """Send a message if it was not sent yet; return it with what came of it."""
+        """Send a message unless it was already sent; return it with its outcome."""
         if digest.result is not None:
             refused = Outcome(Status.REFUSED, digest.result)
             return digest, refused if digest.result else SENT
@@ -133,7 +144,7 @@ class DigestSender:
         return replace(digest, result=result), outcome
 
     def _patient(self, outcome: Outcome, digest: FixedDigest) -> Outcome:
-        """Return a failure with a pause as long as it has lasted; after three days, for good."""
+        """Return a failure with a pause as long as it has lasted; permanent after three days."""
         if outcome.status is not Status.FAILED:
             return outcome
         now_us = self._now_us()
@@ -144,7 +155,7 @@ class DigestSender:
         return outcome._replace(until_us=max(until_us, outcome.until_us))
 
     async def _send_again(self, deliveries: list[Delivery]) -> list[Outcome]:
-        """Send what was given up once more, at once, in messages of their own."""
+        """Retry at once what was given up, in separate messages."""
         outcomes = list[Outcome]()
         for start in range(0, len(deliveries), self.transport.most):
             some = deliveries[start : start + self.transport.most]
@@ -156,7 +167,7 @@ class DigestSender:
         return outcomes
 
     def _deliveries(self, digest: FixedDigest) -> list[Delivery]:
-        """Return the deliveries of a message; those that were pruned meanwhile are missing."""
+        """Return the deliveries of a message, without those that were pruned in the meantime."""
         wanted, found, last = set(digest.sequences), list[Delivery](), digest.first - 1
         while last < digest.last:
             page = self.store.notifications.after(self.subscriber, last, _PAGE)

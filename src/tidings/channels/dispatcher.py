@@ -25,7 +25,7 @@ from tidings.store.outbox import OutboxEntry, PageProgress
 
 _LOG: Final = logging.getLogger(__name__)
 _TURN_S: Final = 20.0
-"""How long one channel is served at a time, before others get its place."""
+"""How long one channel is served before others get their turn."""
 _LEASE_S: Final = 10.0
 _RENEW_EVERY_S: Final = 2.5
 _AT_ONCE: Final = 64
@@ -58,7 +58,7 @@ class SendRate:
 
     @property
     def wait_s(self) -> float:
-        """How long it takes until one more may be sent."""
+        """How long to wait until one more message may be sent."""
         return 0.0 if self.rate is None else max(0.0, (1.0 - self.tokens) / self.rate)
 
 
@@ -125,13 +125,12 @@ class Dispatcher:
         while True:
             await asyncio.sleep(_RENEW_EVERY_S)
             if self._tasks:
-                with suppress(StoreError):  # those who serve them report it
-                    await asyncio.to_thread(
-                        self._store.outbox.renew, self._owner, self._lease_end_us()
-                    )
+                with suppress(StoreError):  # those that serve them report it
+                    served = (self._owner, tuple(self._tasks), self._lease_end_us())
+                    await asyncio.to_thread(self._store.outbox.renew, *served)
 
     async def _start_due(self, stop: Flag) -> None:
-        if len(self._tasks) >= _AT_ONCE:  # a look costs more the more channels there are
+        if len(self._tasks) >= _AT_ONCE:  # polling costs more the more channels there are
             return
         for channel in await self._due(_AT_ONCE):
             if channel.key not in self._tasks and len(self._tasks) < _AT_ONCE:
@@ -166,6 +165,7 @@ class Dispatcher:
                 channel = await self._serve_page(channel)
             await asyncio.to_thread(outbox.release, key, self._owner)
         except StoreError as error:
+            # Its reservation ends by itself: until then, the store is not asked again.
             _LOG.warning("channel %s waits for the store: %s", key, error)
 
     async def _serve_page(self, channel: Channel) -> Channel | None:
@@ -213,7 +213,7 @@ class Dispatcher:
         return opened
 
     async def _note(self, channel: Channel, progress: PageProgress) -> Channel | None:
-        """Write down what came of a page; return the channel if it goes on."""
+        """Record the outcome of a page; return the channel if it continues."""
         if progress.failures:
             level = logging.WARNING if progress.disabled else logging.INFO
             count, reason = progress.failures, progress.reason

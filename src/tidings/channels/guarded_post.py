@@ -6,7 +6,7 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tidings.channels.webhook_target import TargetRules, read_url, resolve
-from tidings.errors import TidingsError, described
+from tidings.errors import InvalidForm, TidingsError, described
 
 if TYPE_CHECKING:
     import httpx2
@@ -16,11 +16,20 @@ _READ_BYTES: Final = 1_000
 
 
 class PostAnswer(NamedTuple):
-    """The answer to a request: the status is 0 if there was none, and `text` says why."""
+    """The answer to a request: the status is 0 if there was none, and `text` says why.
+
+    `allowed` is false if the rules did not let the request be made.
+    """
 
     status: int
     text: str
     retry_after: str | None = None
+    allowed: bool = True
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nobody has answered but, maybe, a proxy."""
+        return self.allowed and self.status in (0, 502, 503, 504)
 
     @property
     def is_success(self) -> bool:
@@ -73,6 +82,8 @@ async def post(
                 await response.aclose()
     except TimeoutError:
         return PostAnswer(0, f"no answer within {ATTEMPT_S:g} s")
+    except InvalidForm as error:
+        return PostAnswer(0, described(error), allowed=False)
     except (httpx2.HTTPError, httpx2.InvalidURL, TidingsError, OSError) as error:
         return PostAnswer(0, described(error))
     return PostAnswer(response.status_code, text, response.headers.get("retry-after"))

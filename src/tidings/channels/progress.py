@@ -1,4 +1,4 @@
-"""What a channel learns from the outcomes of a page: how far it has come, and when it goes on."""
+"""The progress of a channel after the outcomes of a page: how far it is, and when it continues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,9 @@ PAUSES_S: Final = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Before the next attempt of a message that others do not wait for, after each that fails."""
 LONGEST_REST_S: Final = 300
 LONGEST_REST_IN_ORDER_S: Final = 60
-_STOPPING: Final = (Status.LATER, Status.FAILED, Status.GONE)
+_STOPPING: Final = (Status.LATER, Status.FAILED, Status.AWAY, Status.GONE)
+MOST_AWAY: Final = 870
+"""Failures in a row, which take three days, after which messages no longer wait for a receiver."""
 
 
 def progress_of(
@@ -32,7 +34,8 @@ def progress_of(
     retries = page.upto <= channel.reached
     stopped = False
     for entry, outcome in zip(page.entries, outcomes, strict=True):
-        stops = in_order and not retries and outcome.status in _STOPPING
+        waits = outcome.status is Status.AWAY and channel.failures < MOST_AWAY
+        stops = not retries and (waits or (in_order and outcome.status in _STOPPING))
         stopped = stops or outcome.status is Status.LATER
         if stopped:
             seen.rest(outcome)
@@ -63,12 +66,12 @@ class _Seen:
             self.done.append(entry.number)
         else:
             self.failed.append(self._failure(entry, outcome))
-        if outcome.status in (Status.FAILED, Status.GONE):
+        if outcome.status in (Status.FAILED, Status.AWAY, Status.GONE):
             self.rest(outcome)
         self.reached = max(self.reached, entry.number)
 
     def rest(self, outcome: Outcome) -> None:
-        """Note why the channel does not go on."""
+        """Record why the channel does not continue."""
         if outcome.status is Status.LATER:
             self.later_us = outcome.until_us
             return
@@ -102,6 +105,6 @@ def channel_failed(channel: Channel, reason: str, now_us: int) -> PageProgress:
 
 
 def rest_us(failures: int, now_us: int, in_order: bool) -> int:
-    """Return until when a channel rests that failed several times in a row."""
+    """Return until when a channel backs off after several consecutive failures."""
     longest_s = LONGEST_REST_IN_ORDER_S if in_order else LONGEST_REST_S
     return now_us + min(longest_s, 1 << min(failures - 1, 10)) * SECOND_US

@@ -1,4 +1,4 @@
-"""Deliveries that were never made, to show what a message would look like."""
+"""Sample deliveries, which show what a message would look like."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +40,7 @@ def sample_deliveries(events: Path | None, limit: int) -> list[Delivery]:
 
 
 def _sample(form: Any, sequence: int) -> Delivery:
-    event = validate.mapping("an event is an object", form, InvalidForm)
+    event = validate.mapping("an event must be an object", form, InvalidForm)
     name = validate.whole_name(event.get("id", f"event-{sequence}"))
     content = event.get("content") or event.get("attributes") or event
     return sample_delivery(content, validate.name("`id`", name, InvalidForm), sequence)

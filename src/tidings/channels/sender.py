@@ -1,4 +1,4 @@
-"""The protocol of senders: messages in, and what came of each out."""
+"""The protocol of senders: messages in, outcomes out."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -41,23 +41,25 @@ def delivery_key(delivery: Delivery) -> str:
 
 
 class Status(Enum):
-    """What came of a message."""
+    """The status of a message."""
 
     SENT = "sent"
     SKIPPED = "skipped"
-    """It is not for this channel: as good as sent, but not counted."""
+    """The message is not for this channel: treated as sent, but not counted."""
     LATER = "later"
-    """It is too early: this message and those after it wait until a time, without a failure."""
+    """It is too early: this message and those after it wait until a time; this is not a failure."""
     FAILED = "failed"
-    """It may work another time."""
+    """The message failed, but may succeed later."""
+    AWAY = "away"
+    """Nobody answers: this message and those after it wait, for up to three days, in order."""
     REFUSED = "refused"
-    """It never will: the message is given up, and kept with the reason."""
+    """The message will never succeed: it is given up, and kept with the reason."""
     GONE = "gone"
-    """The receiver wants nothing any more: the channel is disabled until somebody resumes it."""
+    """The receiver wants no more messages: the channel is disabled until it is resumed."""
 
 
 class Outcome(NamedTuple):
-    """What came of a message, why, and before when nothing should be sent."""
+    """The outcome of a message: its status, the reason, and when to send again."""
 
     status: Status
     reason: str = ""
@@ -68,22 +70,22 @@ SENT = Outcome(Status.SENT)
 
 
 class Sender(Protocol):
-    """What sends the messages of one channel. Only one call is under way at a time."""
+    """Sends the messages of one channel. Only one call is in progress at a time."""
 
     @property
     def batch(self) -> int:
-        """The most messages of one call."""
+        """The maximum number of messages in one call."""
 
     @property
     def in_order(self) -> bool:
         """Whether messages wait for those before them.
 
-        If not, one that fails is stepped over and tried again later, and given up after days.
+        If not, a failed message is skipped, retried later, and given up after days.
         """
 
     @property
     def rate(self) -> float | None:
-        """Messages per second, at most; None for as many as possible."""
+        """The maximum number of messages per second, or None for no limit."""
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send messages, in order; return the outcome of each, within half a minute.

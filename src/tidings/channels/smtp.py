@@ -1,4 +1,4 @@
-"""SMTP: the settings of a mail server, and a pool of connections over which it is handed mail."""
+"""SMTP: the settings of a mail server, and a pool of connections to it."""
 
 import smtplib
 import ssl
@@ -91,7 +91,7 @@ def read_sender(value: object) -> str:
 
 
 def send_mail(settings: SmtpSettings, to: str, mail: EmailMessage) -> Outcome:
-    """Hand one mail to the server over a connection of its own; return what it says about it."""
+    """Send one mail over its own connection; return the outcome."""
     connections = SmtpConnections(settings)
     try:
         return connections.send(to, mail)
@@ -126,10 +126,10 @@ class SmtpConnections:
             self.close_idle()
 
     def send(self, to: str, mail: EmailMessage) -> Outcome:
-        """Hand a mail to the server; return what it says about it.
+        """Send a mail; return the outcome.
 
-        What the server refuses for good (5xx) about the recipient or the mail is given up.
-        Everything else, also a login that fails, may work another time.
+        A mail that the server rejects permanently (5xx), for its recipient or its content, is given
+        up. Everything else, including a failed login, may succeed later.
         """
         outcome = self._outcome(to, mail)
         return outcome if outcome is SENT else outcome._replace(reason=self._hide(outcome.reason))
@@ -224,7 +224,7 @@ def _quit(smtp: smtplib.SMTP) -> None:
 
 
 def _connect(settings: SmtpSettings) -> smtplib.SMTP:
-    """Return a connection that is encrypted and logged in, as the settings want it."""
+    """Return a connection, encrypted and logged in as the settings require."""
     where = (settings.host, settings.port)
     smtp: smtplib.SMTP
     if settings.security == TLS:
@@ -252,12 +252,12 @@ def _log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
 
 @lru_cache
 def _trust(ca_file: Path | None) -> ssl.SSLContext:
-    """Return what is trusted; to read it takes longer than a mail."""
+    """Return the trusted certificates, cached because reading them takes longer than a mail."""
     return ssl.create_default_context(cafile=ca_file)
 
 
 def _answer(code: int, text: bytes | str, *, is_final: bool) -> Outcome:
     words = text.decode(errors="replace") if isinstance(text, bytes) else text
     refused = is_final and 500 <= code < 600
-    reason = plain_line(f"the mail server says {code} {words}", _REASON_CHARACTERS)
+    reason = plain_line(f"the mail server answered {code} {words}", _REASON_CHARACTERS)
     return Outcome(Status.REFUSED if refused else Status.FAILED, reason)

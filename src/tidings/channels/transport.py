@@ -1,4 +1,4 @@
-"""What a config says of a channel: where it sends, with which secrets, and how fast."""
+"""The settings of a channel in a config: where it sends, with which secrets, and how fast."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _FASTEST: Final = 1e9
 
 @dataclass(frozen=True)
 class Secret:
-    """A secret that stands in a config, or in an environment variable that is read when needed."""
+    """A secret in a config, or in an environment variable that is read when needed."""
 
     variable: str | None = None
     value: str = field(default="", repr=False)
@@ -38,7 +38,7 @@ class Transport(Protocol):
 
     @property
     def label(self) -> str:
-        """Where it sends, in a few words without secrets."""
+        """The target, in a few words without secrets."""
 
     def open(self, channel: Channel) -> Sender:
         """Return the sender of a channel."""

@@ -1,8 +1,8 @@
-"""Webhooks at work: messages signed by the Standard Webhooks convention, sent at least once.
+"""The sender of webhooks: messages signed by the Standard Webhooks convention, at least once.
 
 Each message has an id that stays the same when it is sent again, by which a receiver recognises a
 repetition. One that fails is tried again after longer and longer pauses, for three days, and then
-kept as given up. While a receiver fails, little is sent to it.
+kept as given up; others pass meanwhile. While nobody answers, all wait, and then come in order.
 """
 
 import hmac
@@ -49,7 +49,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 @dataclass(frozen=True)
 class WebhookSender:
-    """The sender of one webhook: a message after the other, each on a connection of its own."""
+    """The sender of one webhook: one message after the other, each on its own connection."""
 
     webhook: Webhook
     rules: TargetRules
@@ -72,10 +72,11 @@ class WebhookSender:
         answer = await post(self.http, self.webhook.url, self.rules, body, headers)
         if answer.is_success:
             return SENT
-        if not answer.status:
-            return Outcome(Status.FAILED, answer.text)
-        status = Status.GONE if answer.status == httpx2.codes.GONE else Status.FAILED
-        return Outcome(status, f"the answer has status {answer.status}")
+        reason = f"the answer has status {answer.status}" if answer.status else answer.text
+        if answer.is_away:
+            return Outcome(Status.AWAY, reason)
+        is_gone = answer.status == httpx2.codes.GONE
+        return Outcome(Status.GONE if is_gone else Status.FAILED, reason)
 
     def _headers(self, delivery: Delivery, body: bytes) -> dict[str, str]:
         message_id, seconds = f"msg_{self.webhook.key}_{delivery.sequence}", int(self.clock())

@@ -1,6 +1,6 @@
-"""Where a webhook may send to: allowed hosts, at public addresses.
+"""The targets that a webhook may have: allowed hosts at public addresses.
 
-A name may mean another address at any time. So it is resolved once for each attempt, all its
+A name may resolve to another address at any time. So it is resolved once for each attempt, all its
 addresses are checked, and the connection is made to an address that was checked.
 """
 
@@ -137,7 +137,7 @@ def _http() -> Any:
 
 
 def _literal(host: str) -> NetworkAddress | None:
-    """Return the address that a host is, without asking anybody."""
+    """Return the address that a host literally is, without resolving names."""
     name = host.strip("[]").rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return _LOOPBACK

@@ -1,4 +1,4 @@
-"""Clients of a service, with the verbs of the engine; the HTTP library is loaded by the first."""
+"""Clients of a service with the methods of the engine; the HTTP library is loaded on first use."""
 
 from tidings.client.asynchronous import AsyncClient
 from tidings.client.blocking import Client

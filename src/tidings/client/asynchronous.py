@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """The same as `Client`, with coroutines: `await client.publish(event)`.
+    """The asynchronous form of `Client`: `await client.publish(event)`.
 
     >>> async def first(url: str) -> str:
     ...     async with AsyncClient(url) as client:
@@ -54,10 +54,10 @@ class AsyncClient:
         self._calls = Calls(wait)
         self._retries = connection.Retries(retries)
         self.dead_letters: deque[DeadLetter] = deque(maxlen=KEPT)
-        """The last records of `publish` and `add_many` that were refused, with the reasons."""
+        """The latest records that `publish` and `add_many` refused, with the reasons."""
 
     async def subscribe(self, subscriber: SubscriberLike) -> None:
-        """Add a subscriber; an id that exists already is refused, unless nothing would change."""
+        """Add a subscriber; an id that already exists is refused, unless nothing would change."""
         await self._run(self._calls.put(subscriber, new=True))
 
     async def unsubscribe(self, subscriber: str) -> None:
@@ -65,7 +65,7 @@ class AsyncClient:
         await self._run(self._calls.delete("subscribers", subscriber))
 
     async def pause(self, subscriber: str) -> None:
-        """Pause a subscriber: its windows go on, and what would be due is dropped."""
+        """Pause a subscriber: its windows keep running, and what would be delivered is dropped."""
         await self._run(self._calls.set_paused(subscriber, paused=True))
 
     async def resume(self, subscriber: str) -> None:
@@ -73,7 +73,7 @@ class AsyncClient:
         await self._run(self._calls.set_paused(subscriber, paused=False))
 
     async def add(self, subscription: SubscriptionLike) -> None:
-        """Add a subscription; an id that exists already is refused, unless nothing would change."""
+        """Add a subscription; an id that already exists is refused, unless nothing would change."""
         await self._run(self._calls.put(subscription, new=True))
 
     async def add_many(self, subscriptions: Iterable[SubscriptionLike]) -> list[DeadLetter]:
@@ -92,11 +92,11 @@ class AsyncClient:
         await self._run(self._calls.put(new, new=False))
 
     async def publish(self, event: EventLike) -> list[Delivery]:
-        """Publish an event; return the deliveries that it causes."""
+        """Publish an event; return the resulting deliveries."""
         return await self.publish_many([event])
 
     async def publish_many(self, events: Iterable[EventLike]) -> list[Delivery]:
-        """Publish events, a thousand in each request; return the deliveries that they cause."""
+        """Publish events, a thousand per request; return the resulting deliveries."""
         due = list[Delivery]()
         for chunk in chunked(events):
             deliveries = await self._run(self._calls.publish(chunk, self.dead_letters.append))
@@ -108,7 +108,7 @@ class AsyncClient:
         return await self._run(self._calls.publish_table(table))
 
     async def feed(self, subscriber: str) -> list[Delivery]:
-        """Return the current list of a subscriber; nothing changes."""
+        """Return the current list of a subscriber, without changing anything."""
         return await self._run(self._calls.feed(subscriber))
 
     async def notifications(self, subscriber: str, after: int = 0, limit: int = 100) -> Page:
@@ -120,15 +120,15 @@ class AsyncClient:
         await self._run(self._calls.mark_read(subscriber, sequence))
 
     async def channels(self, subscriber: str) -> list[Form]:
-        """Return where a subscriber reads: addresses of mail and chats, with their states."""
+        """Return the mail and chat addresses of a subscriber, with their states."""
         return await self._run(self._calls.channels(subscriber))
 
     async def put_channel(self, subscriber: str, name: str, form: Mapping[str, Any]) -> Form:
-        """Add or change where a subscriber reads; an address is used when it is verified."""
+        """Add or change an address of a subscriber, which is used once it is verified."""
         return await self._run(self._calls.put_channel(subscriber, name, form))
 
     async def remove_channel(self, subscriber: str, name: str) -> None:
-        """Remove a place where a subscriber reads."""
+        """Remove an address of a subscriber."""
         await self._run(self._calls.remove_channel(subscriber, name))
 
     async def send_code(self, subscriber: str, name: str) -> Form:
@@ -136,7 +136,7 @@ class AsyncClient:
         return await self._run(self._calls.change_channel(subscriber, name, "code"))
 
     async def verify_channel(self, subscriber: str, name: str, code: str) -> Form:
-        """Verify the address of a channel by the code that was sent to it."""
+        """Verify the address of a channel with the code that was sent to it."""
         return await self._run(self._calls.verify_channel(subscriber, name, code))
 
     async def pause_channel(self, subscriber: str, name: str) -> Form:
@@ -144,11 +144,11 @@ class AsyncClient:
         return await self._run(self._calls.change_channel(subscriber, name, "pause"))
 
     async def resume_channel(self, subscriber: str, name: str) -> Form:
-        """Send to a channel again, beginning with what is delivered from now on."""
+        """Resume a channel, starting with what is delivered from now on."""
         return await self._run(self._calls.change_channel(subscriber, name, "resume"))
 
     async def retry_channel(self, subscriber: str, name: str) -> Form:
-        """Send what a channel gave up again, at once."""
+        """Retry at once what a channel has given up."""
         return await self._run(self._calls.change_channel(subscriber, name, "retry"))
 
     async def mark(self, subscriber: str, sequence: int, mark: str) -> None:
@@ -179,10 +179,10 @@ class AsyncClient:
         return await self._run(self._calls.preview(subscriber, policy, where))
 
     async def follow(self, subscriber: str, after: int | None = None) -> AsyncIterator[Delivery]:
-        """Yield a subscriber's notifications for ever: those that are not read, then new ones.
+        """Yield a subscriber's notifications forever: the unread ones, then new ones.
 
-        `after` is the sequence number to begin after, if not the last one read. A lost connection
-        is made again, and nothing is missed or repeated.
+        `after` is the sequence number to start after, by default the last one read. After a lost
+        connection, the stream resumes, and nothing is missed or repeated.
         """
         last, attempts = after, self._attempts()
         while True:
@@ -219,7 +219,7 @@ class AsyncClient:
         await self.close()
 
     async def _run(self, call: Call[T]) -> T:
-        """Send a request until there is an answer, and return the result."""
+        """Send a request, with retries, and return the result."""
         attempts = self._attempts(call)
         while True:
             try:

@@ -32,16 +32,16 @@ KEPT: Final = 1_000
 
 
 class Client:
-    """A service with the verbs of an engine; safe for threads, closed by `with` or `close`.
+    """A client with the methods of an engine; thread-safe, closed by `with` or `close`.
 
-    With `wait`, a call returns when it has had its effect, as those of an engine do: `publish`
-    returns the deliveries that the events have caused, for a token of the role admin. If that takes
-    too long, as while the pipeline is not running, it raises a `ServiceError`. Without `wait`, a
-    call returns at once, and nothing; follow the subscribers instead.
+    With `wait`, a call returns once it has taken effect, as those of an engine do: with an admin
+    token, `publish` returns the resulting deliveries. If that takes too long, for example because
+    the pipeline is not running, the call raises a `ServiceError`. Without `wait`, a call returns at
+    once, without deliveries; follow the subscribers instead.
 
-    Requests that fail are sent again up to `retries` times, after pauses that double, unless they
-    may have had an effect that must not come twice. Errors are those of the engine; a service that
-    cannot be reached raises a `ServiceError`.
+    Failed requests are retried up to `retries` times with exponential back-off, unless they may
+    already have had an effect that must not be repeated. Errors are those of the engine; if the
+    service cannot be reached, a `ServiceError` is raised.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class Client:
         self._calls = Calls(wait)
         self._retries = connection.Retries(retries)
         self.dead_letters: deque[DeadLetter] = deque(maxlen=KEPT)
-        """The last records of `publish` and `add_many` that were refused, with the reasons."""
+        """The latest records that `publish` and `add_many` refused, with the reasons."""
 
     def subscribe(self, subscriber: SubscriberLike) -> None:
-        """Add a subscriber; an id that exists already is refused, unless nothing would change."""
+        """Add a subscriber; an id that already exists is refused, unless nothing would change."""
         self._run(self._calls.put(subscriber, new=True))
 
     def unsubscribe(self, subscriber: str) -> None:
@@ -70,7 +70,7 @@ class Client:
         self._run(self._calls.delete("subscribers", subscriber))
 
     def pause(self, subscriber: str) -> None:
-        """Pause a subscriber: its windows go on, and what would be due is dropped."""
+        """Pause a subscriber: its windows keep running, and what would be delivered is dropped."""
         self._run(self._calls.set_paused(subscriber, paused=True))
 
     def resume(self, subscriber: str) -> None:
@@ -78,7 +78,7 @@ class Client:
         self._run(self._calls.set_paused(subscriber, paused=False))
 
     def add(self, subscription: SubscriptionLike) -> None:
-        """Add a subscription; an id that exists already is refused, unless nothing would change."""
+        """Add a subscription; an id that already exists is refused, unless nothing would change."""
         self._run(self._calls.put(subscription, new=True))
 
     def add_many(self, subscriptions: Iterable[SubscriptionLike]) -> list[DeadLetter]:
@@ -97,11 +97,11 @@ class Client:
         self._run(self._calls.put(new, new=False))
 
     def publish(self, event: EventLike) -> list[Delivery]:
-        """Publish an event; return the deliveries that it causes."""
+        """Publish an event; return the resulting deliveries."""
         return self.publish_many([event])
 
     def publish_many(self, events: Iterable[EventLike]) -> list[Delivery]:
-        """Publish events, a thousand in each request; return the deliveries that they cause."""
+        """Publish events, a thousand per request; return the resulting deliveries."""
         due = list[Delivery]()
         for chunk in chunked(events):
             deliveries = self._run(self._calls.publish(chunk, self.dead_letters.append))
@@ -113,7 +113,7 @@ class Client:
         return self._run(self._calls.publish_table(table))
 
     def feed(self, subscriber: str) -> list[Delivery]:
-        """Return the current list of a subscriber; nothing changes."""
+        """Return the current list of a subscriber, without changing anything."""
         return self._run(self._calls.feed(subscriber))
 
     def notifications(self, subscriber: str, after: int = 0, limit: int = 100) -> Page:
@@ -125,15 +125,15 @@ class Client:
         self._run(self._calls.mark_read(subscriber, sequence))
 
     def channels(self, subscriber: str) -> list[Form]:
-        """Return where a subscriber reads: addresses of mail and chats, with their states."""
+        """Return the mail and chat addresses of a subscriber, with their states."""
         return self._run(self._calls.channels(subscriber))
 
     def put_channel(self, subscriber: str, name: str, form: Mapping[str, Any]) -> Form:
-        """Add or change where a subscriber reads; an address is used when it is verified."""
+        """Add or change an address of a subscriber, which is used once it is verified."""
         return self._run(self._calls.put_channel(subscriber, name, form))
 
     def remove_channel(self, subscriber: str, name: str) -> None:
-        """Remove a place where a subscriber reads."""
+        """Remove an address of a subscriber."""
         self._run(self._calls.remove_channel(subscriber, name))
 
     def send_code(self, subscriber: str, name: str) -> Form:
@@ -141,7 +141,7 @@ class Client:
         return self._run(self._calls.change_channel(subscriber, name, "code"))
 
     def verify_channel(self, subscriber: str, name: str, code: str) -> Form:
-        """Verify the address of a channel by the code that was sent to it."""
+        """Verify the address of a channel with the code that was sent to it."""
         return self._run(self._calls.verify_channel(subscriber, name, code))
 
     def pause_channel(self, subscriber: str, name: str) -> Form:
@@ -149,11 +149,11 @@ class Client:
         return self._run(self._calls.change_channel(subscriber, name, "pause"))
 
     def resume_channel(self, subscriber: str, name: str) -> Form:
-        """Send to a channel again, beginning with what is delivered from now on."""
+        """Resume a channel, starting with what is delivered from now on."""
         return self._run(self._calls.change_channel(subscriber, name, "resume"))
 
     def retry_channel(self, subscriber: str, name: str) -> Form:
-        """Send what a channel gave up again, at once."""
+        """Retry at once what a channel has given up."""
         return self._run(self._calls.change_channel(subscriber, name, "retry"))
 
     def mark(self, subscriber: str, sequence: int, mark: str) -> None:
@@ -184,10 +184,10 @@ class Client:
         return self._run(self._calls.preview(subscriber, policy, where))
 
     def follow(self, subscriber: str, after: int | None = None) -> Iterator[Delivery]:
-        """Yield a subscriber's notifications for ever: those that are not read, then new ones.
+        """Yield a subscriber's notifications forever: the unread ones, then new ones.
 
-        `after` is the sequence number to begin after, if not the last one read. A lost connection
-        is made again, and nothing is missed or repeated.
+        `after` is the sequence number to start after, by default the last one read. After a lost
+        connection, the stream resumes, and nothing is missed or repeated.
         """
         last, attempts = after, self._attempts()
         while True:
@@ -224,7 +224,7 @@ class Client:
         self.close()
 
     def _run(self, call: Call[T]) -> T:
-        """Send a request until there is an answer, and return the result."""
+        """Send a request, with retries, and return the result."""
         attempts = self._attempts(call)
         while True:
             try:

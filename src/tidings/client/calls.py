@@ -1,6 +1,6 @@
-"""The calls of a client: what each verb sends, and how its answer is read.
+"""The calls of a client: what each method sends, and how its answer is parsed.
 
-Nothing here sends anything, so that both clients share it.
+Nothing here does any input or output, so both clients share it.
 """
 
 import json
@@ -38,7 +38,7 @@ JSON: Final = "application/json"
 JSON_LINES: Final = "application/x-ndjson"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 EVENTS: Final = 1_000
-"""Events of one request at most."""
+"""The maximum number of events in one request."""
 _NEW: Final = {"If-None-Match": "*"}
 _EXISTING: Final = {"If-Match": "*"}
 
@@ -47,7 +47,7 @@ _EXISTING: Final = {"If-Match": "*"}
 class Call(Generic[T]):
     """A request, and the function that reads its answer.
 
-    One that is not `repeatable` is sent again only if it surely had no effect.
+    A call that is not `repeatable` is sent again only if it certainly had no effect.
     """
 
     method: str
@@ -71,7 +71,10 @@ class Page(NamedTuple):
 
 
 class Calls:
-    """The calls of a client; with `wait`, each change and publication has had its effect."""
+    """The calls of a client.
+
+    With `wait`, each waits until its change or publication takes effect.
+    """
 
     def __init__(self, wait: bool) -> None:
         self._applied = {"wait": "applied"} if wait else {}
@@ -86,7 +89,7 @@ class Calls:
         return Call("PUT", path, _check_applied, self._applied, _json(form), headers=condition)
 
     def load(self, forms: list[Form], refused: list[DeadLetter]) -> Call[None]:
-        """Add or replace many records; append those that are refused to a list."""
+        """Add or replace many records; append refused ones to a list."""
 
         def read(answer: Form) -> None:
             for problem in answer["problems"]:
@@ -106,7 +109,7 @@ class Calls:
         return Call("POST", path, _check_applied, self._applied)
 
     def publish(self, forms: list[Form], refused: Callable[[DeadLetter], None]) -> "Published":
-        """Publish events; pass those that are refused to a function."""
+        """Publish events; pass refused ones to a function."""
 
         def read(answer: Form) -> list[Delivery]:
             for problem in answer["problems"]:
@@ -146,15 +149,15 @@ class Calls:
         return Call("POST", path, _nothing, content=_json({"sequence": sequence}))
 
     def channels(self, subscriber: str) -> Call[list[Form]]:
-        """Return where a subscriber reads."""
+        """Return the addresses of a subscriber."""
         return Call("GET", f"{_path('subscribers', subscriber)}/channels", _items)
 
     def put_channel(self, subscriber: str, name: str, form: Mapping[str, Any]) -> Call[Form]:
-        """Add or change where a subscriber reads."""
+        """Add or change an address of a subscriber."""
         return Call("PUT", _channel(subscriber, name), dict, content=_json(dict(form)))
 
     def remove_channel(self, subscriber: str, name: str) -> Call[None]:
-        """Remove a place where a subscriber reads."""
+        """Remove an address of a subscriber."""
         return Call("DELETE", _channel(subscriber, name), _nothing, repeatable=False)
 
     def change_channel(self, subscriber: str, name: str, action: str) -> Call[Form]:
@@ -219,7 +222,7 @@ def stream_path(subscriber: str) -> str:
 
 
 def chunked(events: Iterable[EventLike]) -> Iterable[list[Form]]:
-    """Yield the forms of events, as many as one request takes at a time."""
+    """Yield the forms of events in chunks of one request each."""
     forms = (_form(event, errors.InvalidEvent) for event in events)
     while chunk := list(islice(forms, EVENTS)):
         yield chunk
@@ -233,13 +236,14 @@ def subscription_forms(records: Iterable[SubscriptionLike]) -> list[Form]:
 def read_problem(status: int, content: bytes) -> TidingsError:
     """Return the exception of an answer that is not a success.
 
-    It is what the engine raises, if the service says so; otherwise a `ServiceError`.
+    It is the exception that the engine would raise, if the service names it; otherwise a
+    `ServiceError`.
     """
     try:
         problem = json.loads(content)
         detail, name = str(problem["detail"]), problem.get("error")
     except (ValueError, TypeError, LookupError, AttributeError):
-        return ServiceError(f"the service answers with status {status}, and no reason", status)
+        return ServiceError(f"the service answered with status {status}, and no reason", status)
     if name == "InvalidCondition":
         return InvalidCondition(detail, problem.get("position"))
     kind = getattr(errors, str(name), None)
@@ -251,7 +255,7 @@ def read_problem(status: int, content: bytes) -> TidingsError:
 
 
 def _check_applied(answer: Form) -> None:
-    """Raise an error if a change was to be waited for and has not had its effect in time."""
+    """Raise an error if a change that was waited for has not taken effect in time."""
     if answer.get("applied") is False:
         raise ServiceError(
             "the change is saved, but the pipeline of the service does not work with it yet; see "

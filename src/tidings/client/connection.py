@@ -1,4 +1,4 @@
-"""How clients connect: the HTTP library, and when a request is tried again."""
+"""Connections of clients: the HTTP library, and when a request is retried."""
 
 import random
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _NEVER_DONE: Final = (429, 503)
 """Statuses of requests that had no effect."""
 _MAYBE_DONE: Final = (502, 504)
 REST_S: Final = 0.2
-"""The pause before a stream that has ended is opened again."""
+"""The pause before a stream that has ended is reopened."""
 SILENCE_S: Final = 60.0
 """How long a live stream may be silent; the heartbeats of the service are more frequent."""
 
@@ -37,7 +37,7 @@ def load_http() -> Any:
 
 @dataclass(frozen=True)
 class Retries:
-    """Back-off: up to `most` more tries, after pauses that double, each shortened by chance."""
+    """Exponential back-off with jitter, for up to `most` retries."""
 
     most: int
     chance: Callable[[], float] = random.random
@@ -52,7 +52,7 @@ class Retries:
 
 
 def options(url: str, token: str | None, timeout_s: float) -> dict[str, Any]:
-    """Return the options of an HTTP client of a service."""
+    """Return the options of the HTTP client for a service."""
     parts = urlsplit(validate.name("the address of a service", url, TidingsError))
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise TidingsError(f"{shown(url)} is not the address of a service, like http://host:8000")
@@ -77,10 +77,10 @@ def request_options(call: Call[Any]) -> dict[str, Any]:
 
 
 class Attempts:
-    """The attempts to have an answer to one call, or to keep a stream, and the pauses between.
+    """The attempts to get an answer to one call, or to keep a stream open, and the pauses between.
 
-    Unless there are no retries at all, a stream that was open once is never given up, however long
-    the service is away.
+    Unless retries are disabled, a stream that was once open is never given up, however long the
+    service is down.
     """
 
     def __init__(self, call: Call[Any] | None, retries: Retries, url: object) -> None:
@@ -90,7 +90,7 @@ class Attempts:
         self._failures = 0
 
     def succeeded(self) -> None:
-        """Begin to count again."""
+        """Reset the count of failures."""
         self._failures, self._was_open = 0, True
 
     def after(self, response: "httpx2.Response") -> float | None:
@@ -125,7 +125,7 @@ def check(response: "httpx2.Response") -> None:
 
 
 def read_answer(call: Call[Any], response: "httpx2.Response") -> Any:
-    """Return what a call returns; events that are all refused are an answer, too."""
+    """Return the result of a call; a request whose events are all refused has a result, too."""
     if response.status_code == 422 and call.path == "/v1/events":
         form = response.json()
         if "problems" in form:

@@ -1,11 +1,18 @@
-"""Arrays that grow by doubling or begin on a cache line, and the bytes that arrays take."""
+"""Arrays that grow by doubling or begin on a cache line, and the offsets of ragged arrays.
 
+A ragged array has its values one run after the other, and offsets that say where runs start:
+
+    offsets    0       2 3       6          run i: values[offsets[i] : offsets[i + 1]]
+    values     a0  a1  b0  d0  d1  d2       the run c is empty
+"""
+
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiled.array_types import AnyArray
+from tidings.compiled.array_types import AnyArray, Int64s
 
 LINE: Final = 64
 
@@ -24,6 +31,27 @@ def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
     longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def offsets(sizes: AnyArray | Sequence[int]) -> Int64s:
+    """Return where runs of these sizes start, and at last where they end.
+
+    >>> offsets([2, 1, 0, 3])
+    array([0, 2, 3, 3, 6])
+    """
+    ends = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    return ends
+
+
+def run_indexes(starts: AnyArray, sizes: AnyArray) -> Int64s:
+    """Return the indexes of all values of some runs, one run after the other.
+
+    >>> run_indexes(np.array([7, 0, 4]), np.array([2, 1, 3]))
+    array([7, 8, 0, 4, 5, 6])
+    """
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
 
 
 def aligned(size: int, dtype: Any) -> npt.NDArray[Any]:

@@ -1,8 +1,7 @@
 """Which k together? Diversifiers choose a set from candidates with ranks."""
 
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
-from tidings.diversify.distance_matrix import Submatrix, distances
-from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.hashed_distances import EventHashes, Submatrix, distances
 from tidings.diversify.neighbour_lists import Neighbours
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, TieOrder, best_first
 from tidings.diversify.registry import DIVERSIFIERS

@@ -13,19 +13,21 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import (
+from tidings.diversify.hashed_distances import (
     DistanceMatrix,
+    HashRows,
     as_submatrix,
     distances,
+    has_kernel,
+    hash_events,
     inverted_lists,
 )
-from tidings.diversify.event_tokens import HashRows, has_kernel, hash_events
 from tidings.diversify.kernels.cover import Relevance
 from tidings.diversify.kernels.dense_cover import cover_within, fitting_dense_cover
-from tidings.diversify.kernels.level_cover import level_cover
 from tidings.diversify.kernels.sparse_cover import (
     MOST_KEYS,
     count_shared_pairs,
+    level_cover,
     near_cover_within,
 )
 from tidings.diversify.memory_limits import check_dense

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import DistanceMatrix
 from tidings.diversify.greedy import GreedyGrowth
+from tidings.diversify.hashed_distances import DistanceMatrix
 from tidings.diversify.kernels.greedy import LEAST, MEAN, SUM
 from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.model import validate

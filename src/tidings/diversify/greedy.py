@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
-from tidings.diversify.distance_matrix import (
+from tidings.diversify.hashed_distances import (
     DistanceMatrix,
     Submatrix,
     as_submatrix,
     from_events,
     from_matrix,
+    has_kernel,
 )
-from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.kernels.distances import DistanceSource, source_arrays
 from tidings.diversify.kernels.greedy import grow
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 

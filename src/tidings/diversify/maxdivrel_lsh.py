@@ -13,8 +13,8 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard, read_distance
-from tidings.diversify.event_tokens import token_rows
-from tidings.diversify.kernels.lsh import band_rows, count_votes
+from tidings.diversify.hashed_distances import token_rows
+from tidings.diversify.kernels.hashing import band_rows, count_votes
 from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy

@@ -4,7 +4,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.covers import CoverDiversifier, most_relevant
-from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.hashed_distances import EventHashes
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
 from tidings.diversify.kernels.neighbour_lists import (
     PaddedLists,

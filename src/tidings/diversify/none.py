@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import DistanceMatrix
+from tidings.diversify.hashed_distances import DistanceMatrix
 from tidings.diversify.protocol import Candidate, TieOrder, ranked
 from tidings.diversify.tie_order import by_rank
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import DistanceMatrix, as_submatrix, distances
 from tidings.diversify.greedy import GreedyGrowth
+from tidings.diversify.hashed_distances import DistanceMatrix, as_submatrix, distances
 from tidings.diversify.kernels.greedy import SUM
 from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.memory_limits import check_dense, check_sets

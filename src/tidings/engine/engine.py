@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tidings.compiled.array_types import Float64s
 from tidings.engine import snapshot
-from tidings.engine.due_page import DuePage
 from tidings.engine.explain import (
     Explanation,
     Placement,
@@ -32,9 +32,18 @@ from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
 from tidings.engine.stages import Stages, Step, StepRun
 from tidings.engine.standing import Recollection
-from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
+from tidings.errors import InvalidEvent, InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
-from tidings.formats.arrow import DELIVERIES, read_events
+from tidings.feed.columnar.deliveries import DuePage
+from tidings.formats.arrow import (
+    DELIVERIES,
+    TARGETS_BY_EVENT,
+    read_event_numbers,
+    read_events,
+    read_valid_events,
+    targets_by_event,
+    validated,
+)
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
@@ -46,10 +55,13 @@ from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.rank.matcher import Matcher, MatchPlan
+from tidings.rank.target_index import TopColumns
 from tidings.score import SCORERS, Scorer
 
 CHUNK: Final = 1024
 """Steps of the stream that are matched at once."""
+TARGETED: Final = 1 << 13
+"""Rows of a table whose targets are found at once."""
 RECORDS: Final = CHUNK // 2
 """Records that are read at once; most of them make two steps."""
 
@@ -321,6 +333,43 @@ class Engine:
             matcher = self._stages.matcher
             return matcher.top_many(read, min(k, len(matcher.subscriptions) + 1), ranks)
 
+    def target_table(
+        self, table: pa.Table | pa.RecordBatch, k: int = 20, scorer: object = "exact"
+    ) -> pa.Table:
+        """Return the k best subscriptions for each row of an Arrow table, as another one.
+
+        Rows are events as in `publish_table`; one that is refused raises an error. The result has a
+        row for each: the id of the `event`, and lists of `subscription` and `score`, best first.
+        Subscriptions are dictionary-encoded. Where boxes answer numbers, no object is made for
+        an event or an answer.
+        """
+        ranks = _scorer(scorer)
+        validate.count("k", k)
+        whole = validated(table)
+        read_valid_events(whole)  # refuses a table that has not the columns of events
+        whole = whole if isinstance(whole, pa.Table) else pa.Table.from_batches([whole])
+        batches = whole.to_batches(max_chunksize=TARGETED)
+        found = [self._target_batch(batch, k, ranks) for batch in batches]
+        return pa.concat_tables(found) if found else TARGETS_BY_EVENT.empty_table()
+
+    def _target_batch(self, batch: pa.RecordBatch, k: int, scorer: Scorer) -> pa.Table:
+        matcher, limits = self._stages.matcher, self._intake.terms.limits
+        most, ids = min(k, len(matcher.subscriptions) + 1), batch.column("id")
+        if not matcher.answers_beside_changes(scorer):
+            tops = None
+        else:
+
+            def rows_of(names: Sequence[str]) -> Float64s | None:
+                numbers = read_event_numbers(batch, names, limits=limits)
+                return None if numbers is None else numbers.rows
+
+            tops = matcher.top_rows(rows_of, most, scorer)
+        if tops is None:
+            events = [_whole(record) for record in read_valid_events(batch, limits=limits)]
+            tops = TopColumns.of(self.target_many(events, k, scorer))
+            ids = pa.array([event.id for event in events], pa.string())
+        return targets_by_event(ids, *tops)
+
     def describe(self) -> MatchPlan:
         """Return which structures find subscriptions, and why; `print` the result to read it."""
         with self._turn():
@@ -339,8 +388,8 @@ class Engine:
             matcher, now = self._stages.matcher, self._intake.now
 
             def recollect() -> Recollection:
-                rules = matcher.subscribers[subscriber].policy.rules
-                if (delivery or dropped) and not rules:
+                has_rules = self._memory.has_rules(matcher.subscribers[subscriber])
+                if (delivery or dropped) and not has_rules:
                     return Recollection(None, (), None)
                 return self._memory.recollect(matcher, subscriber, whole.id, now)
 
@@ -499,18 +548,18 @@ class Engine:
 
     def _set_paused(self, subscriber: str, *, paused: bool) -> None:
         with self._turn(), self._intake.door(subscriber):
-            changed = replace(self._existing(subscriber), paused=paused)
-            self._stages.update(changed, self._intake.now)
-            if changed.policy.rules:
-                self._memory.note_changed(
-                    changed.id
-                )  # what a pause drops, rules never compare with
+            self._update(replace(self._existing(subscriber), paused=paused))
 
     def _update(self, subscriber: Subscriber) -> None:
-        if self._stages.update(subscriber, self._intake.now):
+        old, now = self._stages.matcher.subscribers[subscriber.id], self._intake.now
+        if self._stages.update(subscriber, now):
             self._memory.note_enrolled(subscriber.id)
-        else:
+        elif replace(subscriber, policy=old.policy, paused=old.paused) != old or (
+            subscriber.policy.scorer != old.policy.scorer
+        ):
             self._memory.note_changed(subscriber.id)
+        elif subscriber.policy.rules or old.policy.rules:
+            self._memory.note_rules(old, now)  # also a pause: what it drops is never compared
 
     def _enrol(self, subscriber: Subscriber) -> None:
         self._stages.enrol(subscriber)
@@ -579,6 +628,13 @@ def _records(records: Any) -> Iterator[Any]:
         with suppress(TypeError):  # of an array without dimensions
             return iter(records)
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
+
+
+def _whole(record: Event | BadRecord) -> Event:
+    """Return an event, or refuse a record that is none."""
+    if isinstance(record, BadRecord):
+        raise InvalidEvent(record.reason)
+    return record
 
 
 def _objects(pages: Iterable[DuePage]) -> list[Delivery]:

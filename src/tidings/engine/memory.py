@@ -1,23 +1,35 @@
 """The last events of an engine with their deliveries, so that they can be explained."""
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int64s
 from tidings.engine.quality import KnownEvents
-from tidings.engine.standing import Offered, Recollection, reach, replay, replay_rules
+from tidings.engine.standing import (
+    Offered,
+    Recollection,
+    RulesReplaced,
+    reach,
+    replay,
+    replay_rules,
+)
 from tidings.errors import InvalidEvent, described
-from tidings.feed.columnar.delivery_table import DeliveryColumns
+from tidings.feed.columnar.deliveries import DeliveryColumns
 from tidings.model.records import Delivery, Event, Subscription
-from tidings.policy import Policy
+from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.rules import Verdict
 from tidings.window import Moment
+
+_MOST_CHANGES: Final = 1_000
+"""Changes of the rules of one subscriber that are remembered."""
 
 
 class ColumnRows(NamedTuple):
@@ -28,11 +40,8 @@ class ColumnRows(NamedTuple):
 
     def find(self, subscriber: str) -> Delivery | None:
         """Return the delivery to a subscriber."""
-        names = self.columns.subscribers  # ascending
-        place = bisect_left(names, subscriber)
-        if place == len(names) or names[place] != subscriber:
-            return None
-        rows = self.rows[self.columns.subscriber[self.rows] == place]
+        names = self.columns.subscriber.take(pa.array(self.rows))
+        rows = self.rows[pc.equal(names, subscriber).to_numpy(zero_copy_only=False)]
         return self.columns.take(rows).objects()[0] if len(rows) else None
 
 
@@ -58,6 +67,14 @@ class RememberedEvent(NamedTuple):
         return next((delivery for delivery in found if delivery is not None), None)
 
 
+class SubscriberChange(NamedTuple):
+    """A change of rules, or a pause: the events and the moment before it, and the subscriber."""
+
+    number: int
+    now: Moment
+    before: Subscriber
+
+
 class Memory:
     """The last events and their deliveries, without content, and when subscribers changed.
 
@@ -74,6 +91,7 @@ class Memory:
         self._enrolled: dict[str, int] = {}
         self._added: dict[str, int] = {}
         self._changed: dict[str, int] = {}
+        self._rule_changes: dict[str, list[SubscriberChange]] = {}
 
     def note(self, event: Event, now: Moment) -> None:
         """Remember an event, the next turn of a run; the oldest is forgotten when the run ends."""
@@ -105,7 +123,7 @@ class Memory:
 
     def note_columns(self, columns: DeliveryColumns) -> None:
         """Remember deliveries of remembered events as columns."""
-        bare = columns.without_content()
+        bare = columns.to_remember()
         order = np.argsort(bare.event, kind="stable")
         places, starts = np.unique(bare.event[order], return_index=True)
         for place, rows in zip(places.tolist(), np.split(order, starts[1:]), strict=True):
@@ -121,6 +139,7 @@ class Memory:
 
     def note_enrolled(self, subscriber: str) -> None:
         """Record that a subscriber has a new window from now on."""
+        self._rule_changes.pop(subscriber, None)
         if self._total:
             self._enrolled[subscriber] = self._total
 
@@ -139,10 +158,28 @@ class Memory:
         if removed is not None:
             self._added.pop(removed, None)
 
+    def note_rules(self, before: Subscriber, now: Moment) -> None:
+        """Record that a subscriber has other rules from a moment on, or is paused or resumed.
+
+        Changes of rules are replayed, unless somebody makes very many of them.
+        """
+        if not self._total:
+            return
+        changes = self._rule_changes.setdefault(before.id, [])
+        changes.append(SubscriberChange(self._total, now, before))
+        if len(changes) > _MOST_CHANGES:
+            del self._rule_changes[before.id]
+            self.note_changed(before.id)
+
+    def has_rules(self, subscriber: Subscriber) -> bool:
+        """Return whether a subscriber has rules, or has had some that are remembered."""
+        return bool(subscriber.policy.rules) or subscriber.id in self._rule_changes
+
     def note_left(self, subscriber: str, subscriptions: Iterable[str]) -> None:
         """Forget a subscriber that has left, with its subscriptions."""
         self._enrolled.pop(subscriber, None)
         self._changed.pop(subscriber, None)
+        self._rule_changes.pop(subscriber, None)
         for subscription in subscriptions:
             self._added.pop(subscription, None)
 
@@ -199,8 +236,9 @@ class Memory:
         owner = matcher.subscribers[subscriber]
         offers, verdicts = list(self._offers(matcher, subscriber, since)), tuple[Verdict, ...]()
         try:
-            if owner.policy.rules:
-                verdicts = replay_rules(owner, offers, event, now)
+            if self.has_rules(owner):
+                first, changes = self._replaced_rules(owner, since)
+                verdicts = replay_rules(first, offers, event, now, changes)
             standing = None if verdicts else replay(owner.policy, offers, event, now)
         except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
             return _unknown(f"its windows cannot be replayed: {described(error)}")
@@ -208,6 +246,18 @@ class Memory:
             return _unknown("its matching subscriptions were added after the event")
         note = self._limitation(owner.policy, subscriber, remembered, offers)
         return Recollection(standing, verdicts, note)
+
+    def _replaced_rules(
+        self, owner: Subscriber, since: int
+    ) -> tuple[Subscriber, list[RulesReplaced]]:
+        """Return a subscriber as it was at an event, and what replaced its rules afterwards."""
+        changes = self._rule_changes.get(owner.id, [])
+        after = [*(change.before for change in changes), owner]
+        numbers = [item.number for item in self._events.values() if item.number > since]
+        return after[0], [
+            RulesReplaced(bisect_right(numbers, change.number), change.now, subscriber)
+            for change, subscriber in zip(changes, after[1:], strict=True)
+        ]
 
     def _offers(self, matcher: Matcher, subscriber: str, since: int) -> Iterator[Offered]:
         """Yield the remembered events since a number, each matched by the subscriptions it met."""
@@ -262,6 +312,11 @@ class Memory:
         for changes in (self._enrolled, self._added, self._changed):
             for name in [name for name, number in changes.items() if number < oldest - 1]:
                 del changes[name]
+        for name, changed in list(self._rule_changes.items()):
+            kept = [change for change in changed if change.number >= oldest - 1]
+            self._rule_changes[name] = kept
+            if not kept:
+                del self._rule_changes[name]
 
 
 def _unknown(note: str) -> Recollection:

@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
+from tidings.compiled.arrays import grown
 from tidings.diversify import Distance, EventHashes
 from tidings.diversify.distance import Overlap
-from tidings.diversify.event_tokens import has_kernel
+from tidings.diversify.hashed_distances import has_kernel
 from tidings.engine.kernels.set_diversity import DeliveryRings, measure_deliveries
-from tidings.feed.columnar.delivery_table import DeliveryColumns
+from tidings.feed.columnar.deliveries import DeliveryColumns, DeliveryNumbers
 from tidings.model import validate
 from tidings.model.records import Delivery, Event, Match
 from tidings.model.values import SECOND_US
@@ -131,6 +132,13 @@ class KnownEvents(NamedTuple):
     known: Bools
 
 
+class NumberedNames(NamedTuple):
+    """Names by number; the generation changes when a number is reused."""
+
+    names: Sequence[str]
+    generation: int
+
+
 class Quality:
     """Measures a stream: its matches first, then their deliveries.
 
@@ -150,6 +158,7 @@ class Quality:
         self._matched: set[str] = set()
         self._served: set[str] = set()
         self._removed_matched = self._removed_served = 0
+        self._noted, self._noted_generation = np.zeros(0, np.bool_), 0  # of `_served`, by number
         self._fates: Counter[Fate] = Counter()
         self._dropped_by: Counter[str] = Counter()
 
@@ -190,22 +199,37 @@ class Quality:
 
     def delivered_columns(self, deliveries: DeliveryColumns, events: KnownEvents) -> None:
         """Add deliveries as `delivered` does, without a Python call for each."""
-        self._served.update(deliveries.matched_subscriptions())
+        numbers = deliveries.numbers
+        assert numbers is not None  # only what is remembered has none
+        self._note_served(numbers)
         rows = np.flatnonzero(events.known)
         published = np.array([0 if one is None else one.published_us for one in events.events])
-        subscriber, event = deliveries.subscriber[rows], deliveries.event[rows]
+        subscriber, event = numbers.subscriber[rows], deliveries.event[rows]
         ages_us = int((deliveries.delivered_us[rows] - published[event]).sum())
-        self._sets.add_many(deliveries.subscribers, subscriber, events.events, event)
+        names = NumberedNames(numbers.subscribers, numbers.generations[0])
+        self._sets.add_many(names, subscriber, events.events, event)
         self._add_deliveries(
             RunningMean(float(deliveries.rank.sum()), len(deliveries)),
             RunningMean(ages_us / SECOND_US, len(rows)),
         )
+
+    def _note_served(self, numbers: DeliveryNumbers) -> None:
+        """Note the subscriptions of deliveries; those that were noted before take no time."""
+        generation = numbers.generations[1]
+        if generation != self._noted_generation:
+            self._noted, self._noted_generation = self._noted[:0], generation
+        self._noted = grown(self._noted, len(numbers.subscriptions), fill=False)
+        new = numbers.matched[~self._noted[numbers.matched]]
+        if len(new):
+            self._noted[new] = True
+            self._served.update(map(numbers.subscriptions.__getitem__, new.tolist()))
 
     def _add_deliveries(self, ranks: RunningMean, ages_s: RunningMean) -> None:
         self._ranks.add(ranks.sum, ranks.count)
         self._ages.add(ages_s.sum, ages_s.count)
         if len(self._served) > 2 * len(self._matched) + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
+            self._noted = self._noted[:0]
 
     def dropped(self, count: int, rule: str) -> None:
         """Add deliveries that a rule, or a pause, dropped when they were due."""
@@ -225,6 +249,7 @@ class Quality:
 
     def removed(self, subscriptions: Iterable[str]) -> None:
         """Replace the ids of removed subscriptions by counts."""
+        self._noted = self._noted[:0]  # what windows still deliver of them is noted anew
         for subscription in subscriptions:
             if subscription in self._matched:
                 self._matched.remove(subscription)
@@ -264,12 +289,12 @@ class SetDiversity(Protocol):
 
     def add_many(
         self,
-        subscribers: Sequence[str],
+        subscribers: NumberedNames,
         subscriber: Int64s,
         events: Sequence[Event | None],
         event: Int64s,
     ) -> None:
-        """Add deliveries in order: places in subscribers and in events, of which some are used."""
+        """Add deliveries in order: numbers of subscribers, and places in events."""
 
     def forget(self, subscriber: str) -> None:
         """Forget the deliveries of a subscriber that left; measured distances stay."""
@@ -299,7 +324,7 @@ def measure_sets(
     Deliveries are pairs of numbers, in order: a subscriber, and an event of `delivered`. This is
     the diversity of sets by overlap, measured in one call.
     """
-    hashes, sums = EventHashes(Overlap()), np.zeros((count, 2))
+    hashes, sums = EventHashes(Overlap(), of_process=True), np.zeros((count, 2))
     slots = np.asarray(hashes.add_many(delivered), np.int64)
     rings = DeliveryRings(np.zeros((count, span - 1), np.int32), np.zeros(count, np.int64))
     references = np.zeros(hashes.capacity, np.int64)
@@ -324,7 +349,7 @@ class PlainSetDiversity:
 
     def add_many(
         self,
-        subscribers: Sequence[str],
+        subscribers: NumberedNames,
         subscriber: Int64s,
         events: Sequence[Event | None],
         event: Int64s,
@@ -332,7 +357,7 @@ class PlainSetDiversity:
         for name, place in zip(subscriber.tolist(), event.tolist(), strict=True):
             one = events[place]
             assert one is not None
-            self.add(subscribers[name], one)
+            self.add(subscribers.names[name], one)
 
     def forget(self, subscriber: str) -> None:
         self._last.pop(subscriber, None)
@@ -353,10 +378,11 @@ class CompiledSetDiversity:
     """
 
     def __init__(self, distance: Distance, span: int = SPAN) -> None:
-        self._hashes = EventHashes(distance)
+        self._hashes = EventHashes(distance, of_process=True)
         self._slots: dict[str, int] = {}
         self._event_ids: dict[int, str] = {}
         self._rows: dict[str, int] = {}
+        self._numbered_rows, self._row_generation = np.zeros(0, np.int64), 0
         self._free_rows: list[int] = []
         self._pending_rows: list[int] = []
         self._pending_events: list[Event] = []  # hashed together, when they are measured
@@ -373,27 +399,32 @@ class CompiledSetDiversity:
 
     def add_many(
         self,
-        subscribers: Sequence[str],
+        subscribers: NumberedNames,
         subscriber: Int64s,
         events: Sequence[Event | None],
         event: Int64s,
     ) -> None:
         self._flush()
-        rows, slots = np.zeros(len(subscribers), np.int64), np.zeros(len(events), np.int64)
-        used = _used(subscriber, len(subscribers))
-        rows[used] = self._rows_of([subscribers[place] for place in used])
+        slots = np.zeros(len(events), np.int64)
         used = _used(event, len(events))
         present = [one for place in used if (one := events[place]) is not None]
         self._add_events([one for one in present if one.id not in self._slots])
         slots[used] = [self._slots[one.id] for one in present]
-        self._measure(rows[subscriber], slots[event])
+        self._measure(self._rows_of(subscribers, subscriber), slots[event])
 
-    def _rows_of(self, subscribers: Sequence[str]) -> list[int]:
-        """Return the rows of distinct subscribers; most of them have one, and need no call."""
-        rows = [*map(self._rows.get, subscribers)]
-        return [
-            self._row(subscribers[place]) if row is None else row for place, row in enumerate(rows)
-        ]
+    def _rows_of(self, subscribers: NumberedNames, numbers: Int64s) -> Int64s:
+        """Return the rows of subscribers; those that had one in the last call need no lookup."""
+        names, generation = subscribers
+        if generation != self._row_generation:
+            self._numbered_rows, self._row_generation = self._numbered_rows[:0], generation
+        self._numbered_rows = grown(self._numbered_rows, len(names), fill=-1)
+        rows = self._numbered_rows[numbers]
+        unknown = numbers[rows < 0]
+        if not len(unknown):
+            return rows
+        for number in unknown.tolist():
+            self._numbered_rows[number] = self._row(names[number])
+        return self._numbered_rows[numbers]
 
     def _row(self, subscriber: str) -> int:
         row = self._rows.get(subscriber)

@@ -3,6 +3,7 @@
 import json
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 from zlib import crc32
 
@@ -11,6 +12,10 @@ from tidings.formats.binary import check, damaged
 
 VERSION: Final = 1
 NAME: Final = "the snapshot of an engine"
+_MOST_REPETITIONS: Final = 100
+"""How often a list or object may be part of others, on average: snapshots share few of them."""
+_ALWAYS_ALLOWED: Final = 100_000
+_MOST_FIELDS: Final = 100
 
 
 class FeedNames(Protocol):
@@ -47,6 +52,7 @@ def opened(state: object) -> SnapshotFields:
             f"{NAME} has version {shown(version)}, but this release reads version {VERSION}; use "
             "the release that wrote it, or start without the snapshot"
         )
+    _check_size(state)
     feeds = _typed(state, "feeds", Mapping)
     fields = SnapshotFields(
         _typed(state, "subscribers", list),
@@ -66,6 +72,28 @@ def check_same(subscribers: Sequence[str], feeds: FeedNames) -> None:
     same = len(feeds) == len(subscribers) == len(set(subscribers))
     same = same and all(subscriber in feeds for subscriber in subscribers)
     check(same, NAME, "feeds and subscribers differ")
+
+
+def _check_size(state: Mapping[str, Any]) -> None:
+    """Refuse lists that share others over and over: written as JSON, they would never end."""
+    whole: Any = [state[name] for name in islice(state, _MOST_FIELDS)]
+    sizes, opened, pending = dict[int, int](), set[int](), [whole]
+    while pending:
+        value = pending[-1]
+        inner = [
+            part
+            for part in (dict.values(value) if isinstance(value, dict) else value)
+            if isinstance(part, dict | list | tuple)
+        ]
+        if id(value) not in opened:
+            opened.add(id(value))
+            pending += [part for part in inner if id(part) not in opened]
+            continue
+        pending.pop()
+        # What contains itself has no size yet; the checksum, which needs JSON, refuses it.
+        sizes[id(value)] = 1 + sum(sizes.get(id(part), 0) for part in inner)
+    most = _MOST_REPETITIONS * len(sizes) + _ALWAYS_ALLOWED
+    check(sizes[id(whole)] <= most, NAME, "its parts are repeated too often")
 
 
 def _names(state: Mapping[str, Any], name: str) -> list[str]:

@@ -14,12 +14,11 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.arrays import grown
-from tidings.engine.due_page import NOTHING_DUE, DuePage
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, clipped, described
 from tidings.feed import Feeds
-from tidings.feed.columnar.delivery_table import DeliveryColumns
+from tidings.feed.columnar.deliveries import NOTHING_DUE, DeliveryColumns, DuePage
 from tidings.feed.columnar.feeds import PreparedOffers, TableFeeds
 from tidings.feed.columnar.kernels.layout import ORDER
 from tidings.feed.policy_key import same_feed
@@ -434,7 +433,7 @@ class ArrayHandoff:
     def _offer_prepared(self, matches: Matches, prepared: PreparedOffers) -> DuePage:
         batch = self._feeds.offer_prepared(prepared)
         turns = matches.events[batch.columns[:, ORDER]]
-        return DuePage.of_batch(batch, turns, self._feeds.tables).by_turn_and_subscriber()
+        return DuePage.ordered(batch, turns, self._feeds.tables)
 
     def _translate_subscribers(self, owners: Int32s) -> Int32s:
         names = self._ranker.names

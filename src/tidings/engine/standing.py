@@ -6,6 +6,7 @@ the choices in which the event stood. Rules are state machines as well, and are 
 window.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
@@ -294,15 +295,36 @@ def judge_choice(policy: Policy, candidates: Sequence[Match], now_us: int, event
     return _Witness(policy, event).judge(candidates, now_us)
 
 
+class RulesReplaced(NamedTuple):
+    """Other rules of a subscriber, or a pause, after so many offers, at a moment of the stream."""
+
+    offers: int
+    now: Moment
+    subscriber: Subscriber
+
+
 def replay_rules(
-    subscriber: Subscriber, offers: Iterable[Offered], event: str, now: Moment
+    subscriber: Subscriber,
+    offers: Sequence[Offered],
+    event: str,
+    now: Moment,
+    changes: Sequence[RulesReplaced] = (),
 ) -> tuple[Verdict, ...]:
-    """Offer matches to a new feed; return what its rules did with one event, in order of time."""
-    feed, verdicts = Feed(subscriber, _choice), list[Verdict]()
-    for match, at in offers:
-        if match is not None:
-            feed.offer(match, at)
-        feed.advance(at)
+    """Offer matches to a new feed; return what its rules did with one event, in order of time.
+
+    The feed begins with the rules of `subscriber`, and goes through the changes in their order.
+    """
+    feed, verdicts, left = Feed(subscriber, _choice), list[Verdict](), deque(changes)
+    for number in range(len(offers) + 1):
+        while left and left[0].offers <= number:
+            change = left.popleft()
+            feed.advance(change.now)
+            feed.replace(change.subscriber, change.now)
+        if number < len(offers):
+            match, at = offers[number]
+            if match is not None:
+                feed.offer(match, at)
+            feed.advance(at)
         verdicts += [each for each in feed.take_verdicts() if each.event == event]
     feed.advance(now)
     verdicts += [each for each in feed.take_verdicts() if each.event == event]

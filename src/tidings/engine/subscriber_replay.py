@@ -22,8 +22,8 @@ from tidings.diversify.distance import Overlap
 from tidings.engine.quality import Quality, Report
 from tidings.engine.stages import Step
 from tidings.errors import InvalidPolicy
+from tidings.feed.columnar.cohort_arrays import runs_of
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.offers import runs_of
 from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import parse_duration_us

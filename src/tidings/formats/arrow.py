@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import InvalidForm, shown
 from tidings.formats.arrow_by_column import EventNumbers, quick_events, quick_numbers
 from tidings.formats.arrow_by_row import (
@@ -81,6 +82,14 @@ DELIVERIES: Final = pa.schema(
         "content": _TEXT,
     }
 )
+TARGETS_BY_EVENT: Final = pa.schema(
+    {
+        "event": _TEXT,
+        "subscription": pa.list_(pa.dictionary(pa.int32(), _TEXT)),
+        "score": pa.list_(_REAL),
+    }
+)
+"""The best subscriptions of each event, best first."""
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
 """Reads the rows of a batch as events."""
 
@@ -191,6 +200,19 @@ def read_event_numbers(
         return None
     numbers = try_call(quick_numbers, batch, names)
     return None if isinstance(numbers, Failure) else numbers
+
+
+def targets_by_event(
+    events: pa.Array, starts: Int64s, subscriptions: pa.DictionaryArray, scores: Float64s
+) -> pa.Table:
+    """Return a table TARGETS_BY_EVENT; the targets of event i begin at `starts[i]`."""
+    offsets = pa.array(starts, pa.int32())
+    columns = [
+        events.cast(_TEXT),
+        pa.ListArray.from_arrays(offsets, subscriptions),
+        pa.ListArray.from_arrays(offsets, pa.array(scores, _REAL)),
+    ]
+    return pa.Table.from_arrays(columns, schema=TARGETS_BY_EVENT)
 
 
 def read_plain_rows(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.compiled.array_types import Float64s
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import InvalidEvent
 from tidings.formats.arrow_by_row import (
     AS_READ,
@@ -81,7 +81,7 @@ def quick_numbers(batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers |
     ids, times = columns.pop("id"), columns.pop("published_at")
     if "" in columns or columns.keys() & {*EVENT_COLUMNS} or not _is(ids, _TEXTS):
         return None
-    if ids.null_count or times.null_count or _times(times) is None:
+    if ids.null_count or times.null_count or _time_ticks(times) is None:
         return None
     if pc.min(pc.binary_length(ids)).as_py() == 0:
         return None
@@ -150,6 +150,15 @@ def _publications(column: pa.Array, convert: Convert | None) -> list[Publication
 
 def _times(column: pa.Array) -> list[int] | None:
     """Return times without nulls in microseconds; None if some are invalid."""
+    ticks = _time_ticks(column)
+    if ticks is None:
+        return None
+    times: list[int] = ticks.tolist()
+    return times
+
+
+def _time_ticks(column: pa.Array) -> Int64s | None:
+    """Return the same as an array."""
     if types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
     if not types.is_timestamp(column.type):
@@ -159,8 +168,8 @@ def _times(column: pa.Array) -> list[int] | None:
     for end in pc.min_max(ticks).as_py().values():
         if end is not None and not EARLIEST <= end * us // parts // SECOND_US <= LATEST:
             return None
-    times: list[int] = (ticks.to_numpy() * us // parts).tolist()
-    return times
+    whole: Int64s = ticks.to_numpy() * us // parts
+    return whole
 
 
 def _numbers(

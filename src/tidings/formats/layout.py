@@ -187,14 +187,19 @@ def _check_type(name: str, kind: object) -> None:
             f"types {name}: unknown type {shown(kind)}; expected one of: {listed}, or the format "
             "of a time such as '%d/%m/%Y %H:%M'"
         )
-    if "%" in kind:
-        try:
-            now = datetime(2026, 11, 15, tzinfo=UTC)
-            datetime.strptime(now.strftime(kind), kind)  # noqa: DTZ007 - only the format matters
-        except (ValueError, re.error, IndexError) as error:
-            raise InvalidForm(
-                f"types {name}: {shown(kind)} is not a time format: {error}"
-            ) from None
+    if "%" in kind and (fault := _format_fault(kind)):
+        raise InvalidForm(f"types {name}: {shown(kind)} is not a time format: {fault}")
+
+
+@lru_cache(maxsize=1_000)
+def _format_fault(kind: str) -> str:
+    """Return why a text is not the format of a time; empty if it is one."""
+    try:
+        now = datetime(2026, 11, 15, tzinfo=UTC)
+        datetime.strptime(now.strftime(kind), kind)  # noqa: DTZ007 - only the format matters
+    except (ValueError, re.error, IndexError) as error:
+        return str(error) or "it cannot be read"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ _CREDENTIALS: Final = re.compile(r"pass(?:word|wd)?\b|\bpwd\b|secret", re.IGNORE
 _FOLLOWED: Final = re.compile(rf"(?:{_CREDENTIALS.pattern})\W*\s", re.IGNORECASE)
 _ASSIGNMENT: Final = re.compile(r"\w\s*=")
 _SCHEME: Final = re.compile(r"^\W*[A-Za-z][\w+.\-]+\s*:")
+_AUTHORITY: Final = re.compile(r"//[^/]*:")
 _SERVER: Final = re.compile(r"(?:[A-Za-z_]+://)?(?:[\w.\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _SIGNS: Final = re.compile(r"[/#?@:;&=,\s'\"]+")
 # Shorter parts occur in many words and reveal nothing; those below `_LONG` are hidden only if they
@@ -54,7 +55,7 @@ def is_like_address(text: str) -> bool:
 
     A file may be called `secret.db`: the word alone is not a password.
     """
-    forms = (_SCHEME, _ASSIGNMENT, _FOLLOWED)
+    forms = (_SCHEME, _AUTHORITY, _ASSIGNMENT, _FOLLOWED)
     return "@" in text or any(form.search(text) for form in forms)
 
 
@@ -65,6 +66,15 @@ def is_server(text: str) -> bool:
     (True, False)
     """
     return _SERVER.fullmatch(text) is not None
+
+
+def shown_server(text: str) -> str:
+    """Return a short `repr` of a server, or *** if a text is more than the name of one.
+
+    >>> shown_server("node1:4222"), shown_server("ann:swordfish/node1")
+    ("'node1:4222'", '***')
+    """
+    return shown(text) if is_server(text) else HIDDEN
 
 
 def shown_safely(value: object) -> str:

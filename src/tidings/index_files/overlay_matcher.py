@@ -22,9 +22,8 @@ from tidings.index.access.description import AccessDescription
 from tidings.index.access.query import Scored, best_first
 from tidings.index.boxes.protocol import BoxAnswers
 from tidings.index_files.mapped_matcher import BaseIndex, build_base, ranked_by_index
-from tidings.index_files.string_table import OverlaidStrings
 from tidings.index_files.subscriber_bundle import SubscriberBundle
-from tidings.index_files.subscriber_table import hashes_of
+from tidings.index_files.subscriber_table import OverlaidStrings, hashes_of
 from tidings.model.records import Event
 from tidings.policy import Policy
 from tidings.rank.bulk.kernels.bucketize import sort_spans

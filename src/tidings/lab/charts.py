@@ -1,4 +1,4 @@
-"""The pictures of a comparison: bars, distributions, time lines and a heat map, as SVG.
+"""The charts of a comparison: bars, distributions, timelines and a heat map, as SVG.
 
 A policy has the same colour in all of them: the class `p0` to `p7`.
 """
@@ -18,20 +18,20 @@ _TRACK: Final = _WIDTH
 _HEIGHT: Final = 46
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 _UPRIGHT: Final = 8
-"""Letters of a name that fit above a square of the heat map."""
+"""The number of letters of a name that fit above a square of the heat map."""
 Write = Callable[[float], str]
-"""Writes a value."""
+"""Formats a value."""
 
 
 class Bar(NamedTuple):
-    """The value of a policy; None if there is none."""
+    """The value of a policy, or None if it has none."""
 
     policy: str
     value: float | None
 
 
 def bars(rows: Sequence[Bar], write: Write, label: str, top: float | None = None) -> Element:
-    """Draw a bar for each policy; one of `top`, or the largest value, has the full width."""
+    """Draw a bar for each policy; `top`, or the largest value, has the full width."""
     largest = top or max((row.value for row in rows if row.value), default=1.0)
     parts = (part for place, row in enumerate(rows) for part in _bar(place, row, write, largest))
     return svg(_WIDTH, len(rows) * _ROW, label, parts)
@@ -53,12 +53,12 @@ def _heading(place: int, policy: str, text: str) -> Iterator[Element]:
 
 
 def colour(place: int) -> str:
-    """Return the class of the policy at a place."""
+    """Return the CSS class of the policy at a position."""
     return f"p{place % COLOURS}"
 
 
 def clip(text: str, most: int = 34) -> str:
-    """Return a text that fits into a picture."""
+    """Return a text, shortened to fit into a chart."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -116,7 +116,7 @@ def _box(place: int, row: Spread, write: Write, largest: float) -> Iterator[Elem
 
 
 def columns(counts: Sequence[int], top: int, place: int, label: str) -> Element:
-    """Draw a column for each count; one of `top` has the full height."""
+    """Draw a column for each count; `top` has the full height."""
     width = 960 / max(1, len(counts))
     drawn = (
         tag(
@@ -132,7 +132,7 @@ def columns(counts: Sequence[int], top: int, place: int, label: str) -> Element:
     )
     floor = tag("line", x1=0, x2=960, y1=_HEIGHT, y2=_HEIGHT, class_="axis")
     picture = svg(960, _HEIGHT + 1, label, drawn, floor)
-    # As high on a phone as on a wide screen: columns may become narrow, but not low.
+    # The same height on a phone as on a wide screen: columns may become narrow, but not low.
     picture.set("preserveAspectRatio", "none")
     return picture
 

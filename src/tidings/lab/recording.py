@@ -1,4 +1,4 @@
-"""Recordings: publications in their order, and everybody who could have received them."""
+"""Recordings: publications in order, and the subscribers that could have received them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.window import Moment
 
 _KEPT: Final = 20
-"""Refused records whose reasons are kept."""
+"""The number of refused records whose reasons are kept."""
 
 
 class RefusedRecords(NamedTuple):
@@ -65,14 +65,14 @@ class Recording:
         return Recording(self.events, owned, subscribers)
 
     def of_subscriber(self, name: str) -> "Recording":
-        """Return the same publications with one subscriber; refuse one that is not there."""
+        """Return the same publications with one subscriber; an unknown one is refused."""
         found = [subscriber for subscriber in self.subscribers if subscriber.id == name]
         if not found:
             raise InvalidSubscription(f"there is no subscriber {shown(name)} in the recording")
         return self.only(found)
 
     def replay(self, subscriber: Subscriber, until: Moment) -> InterestReplay:
-        """Return the publications as one subscriber meets them until a moment."""
+        """Return the publications up to a moment, as offers to one subscriber."""
         owned = self.only([subscriber]).subscriptions
         steps = RecordedSteps.of(self.events, until)
         return InterestReplay(steps, subscriber.id, owned, subscriber.prefers)
@@ -89,10 +89,10 @@ def read_recording(
 ) -> Recording:
     """Read a recording from files, tables, DataFrames, objects or JSON forms.
 
-    Publications may be a file, a folder or a pattern; `layout` names the columns of one with other
-    names. Owners of subscriptions that are not among the subscribers have the policy that
-    `policy_of` returns. Records that cannot be read, and those whose ids were used before, are
-    left out and counted.
+    Publications may be a file, a folder or a pattern; `layout` describes one whose columns have
+    other names. Owners of subscriptions that are not among the subscribers have the policy that
+    `policy_of` returns. Records that cannot be read, and those whose ids were used before, are left
+    out and counted.
     """
     events, bad_events = _read_events(publications, layout, limits)
     owned, bad_owned = _read(subscriptions, _SUBSCRIPTIONS, limits)
@@ -146,7 +146,7 @@ _SUBSCRIBERS: Final = _Kind(
 def _read_events(
     publications: Any, layout: Layout, limits: Limits
 ) -> tuple[list[Event], RefusedRecords]:
-    """Return publications in order, as an engine takes them."""
+    """Return publications in order, as an engine processes them."""
     if isinstance(publications, str | Path):
         publications = replace(find_source(Path(), str(publications)), layout=layout)
     if isinstance(publications, Source):
@@ -213,7 +213,7 @@ def _shown_record(record: Any) -> dict[str, Any]:
 
 
 def _table(records: Any) -> pa.Table | None:
-    """Return an Arrow table of a table, a pandas or a Spark DataFrame; None of anything else."""
+    """Return a table, or a pandas or Spark DataFrame, as an Arrow table; None for anything else."""
     if isinstance(records, pa.Table):
         return records
     if hasattr(records, "toArrow"):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.engine.quality import measure_sets
-from tidings.feed.columnar.delivery_table import delivery_table
+from tidings.feed.columnar.deliveries import delivery_table
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.policy_key import needs_attributes
 from tidings.formats.arrow import DELIVERIES
@@ -29,7 +29,7 @@ from tidings.rules.verdict import Fate
 from tidings.window import Moment
 
 CHUNK: Final = 4096
-"""Events that are matched at once; deliveries do not depend on it."""
+"""The number of events that are matched at once; deliveries do not depend on it."""
 _FATES: Final[tuple[Fate, ...]] = ("held", "released", "dropped")
 
 SUMS: Final = pa.schema(
@@ -66,7 +66,7 @@ DELIVERED: Final = pa.schema(
 
 
 class PartTables(NamedTuple):
-    """What became of a recording for some subscribers."""
+    """The results of a recording for some subscribers."""
 
     delivered: pa.Table
     sums: pa.Table
@@ -78,7 +78,7 @@ class PartTables(NamedTuple):
 def replay(
     recording: Recording, variants: Sequence[Variant], until_us: int | None = None
 ) -> PartTables:
-    """Replay a recording by all variants; time ends with the last event, or at `until_us`."""
+    """Replay a recording with all variants; time stops at the last event, or at `until_us`."""
     matcher = SharedMatcher(recording.subscribers, recording.subscriptions, variants)
     feeds = VariantFeeds(recording, variants)
     account = MatchAccount(recording, matcher.rankings)
@@ -151,7 +151,7 @@ class VariantFeeds:
         self.advance(Moment(now_us, int(sequences[-1])))
 
     def advance(self, now: Moment) -> None:
-        """Move the clock to `now`; note what becomes due, and what rules have done."""
+        """Advance the clock to `now`; record what becomes due, and what rules have done."""
         batch = self._feeds.advance_columns(now)
         if len(batch):
             self._note(delivery_table(batch, self._feeds.tables))
@@ -165,7 +165,7 @@ class VariantFeeds:
                 self.ruled[variant, verdict.rule, verdict.fate] += 1
 
     def _note(self, table: pa.Table) -> None:
-        """Note deliveries of several variants."""
+        """Record deliveries of several variants."""
         variants = self.numbers(table["subscriber"]) // self._people
         for variant in np.unique(variants).tolist():
             self._delivered[variant].append(table.filter(pa.array(variants == variant)))
@@ -194,7 +194,7 @@ class VariantFeeds:
 
 
 def _enrol(feeds: TableFeeds, names: Sequence[str], policies: Sequence[Policy]) -> None:
-    """Open feeds; those with the same policy object share it."""
+    """Enrol feeds; those with the same policy object share it."""
     distinct = {id(policy): policy for policy in policies}
     numbers = {key: number for number, key in enumerate(distinct)}
     index = np.array([numbers[id(policy)] for policy in policies], np.int32)

@@ -1,4 +1,4 @@
-"""The report of a comparison: one page that stands alone, from the tables of the comparison."""
+"""The report of a comparison: a self-contained page, from the tables of the comparison."""
 
 import json
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _BINS: Final = 96
-"""The most bars of a picture over time; for a day, each is a quarter of an hour."""
+"""The maximum number of bars in a chart over time; for a day, each is a quarter of an hour."""
 _DAYS, _HOURS, _MINUTES = 86_400.0, 3_600.0, 60.0
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)")
 
@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with two or three digits that count."""
+    """Return a number with two or three significant digits."""
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.2g}"
 
 
@@ -53,7 +53,8 @@ def _percent(value: float) -> str:
 class Figure(NamedTuple):
     """A figure of policies: its column, heading, meaning, form, and its largest value if fixed.
 
-    `best` picks the value that stands out; None if none is better, as of more deliveries.
+    `best` picks the value to highlight; None if no value is better, as for the number of
+    deliveries.
     """
 
     column: str
@@ -133,7 +134,7 @@ def report_page(comparison: "Comparison") -> str:
 
 
 def lab_header(title: str, lead: str, *children: Element | None) -> Element:
-    """Return the head of a page of the lab: its title, and a sentence of what it is about."""
+    """Return the header of a page of the lab: its title, and a sentence on what it shows."""
     return tag(
         "header",
         tag("p", "Tidings lab", class_="overline"),
@@ -144,7 +145,7 @@ def lab_header(title: str, lead: str, *children: Element | None) -> Element:
 
 
 def with_times(text: str) -> Iterator[Node]:
-    """Yield a text whose times are elements: browsers break lines at the hyphens of a date."""
+    """Yield a text with times as elements, since browsers break lines at the hyphens of a date."""
     for place, part in enumerate(_TIME.split(text)):
         yield tag("time", part) if place % 2 else part
 
@@ -182,7 +183,7 @@ def _header(comparison: "Comparison", title: str) -> Element:
 
 
 def _notes(comparison: "Comparison") -> Element | None:
-    """Return what a reader must know before believing the figures."""
+    """Return notes that a reader needs to interpret the figures."""
     notes = [
         f"{each.total:,} {each.kind}{'' if each.total == 1 else 's'} could not be used; "
         f"the first: {each.reasons[0]}"
@@ -233,7 +234,7 @@ def _figure_cell(
 
 
 def glance(comparison: "Comparison") -> Iterator[tuple[str, Element]]:
-    """Yield a picture of each figure, by its column."""
+    """Yield a chart of each figure, by its column."""
     rows = comparison.summary.to_pylist()
     for figure in FIGURES:
         values = [Bar(row["policy"], row[figure.column]) for row in rows]
@@ -260,7 +261,7 @@ _PER_PERSON: Final = (
 
 
 def per_person(comparison: "Comparison") -> Iterator[tuple[str, Element]]:
-    """Yield a picture of how each figure is spread over the subscribers, by its column."""
+    """Yield a chart of the distribution of each figure over the subscribers, by its column."""
     table = comparison.subscribers
     wanting = [row for row in table.to_pylist() if row["matches"]]
     for figure in _PER_PERSON:
@@ -315,7 +316,7 @@ def time_lines(comparison: "Comparison") -> tuple[float, list[TimeLine]]:
 
 
 def over_time(comparison: "Comparison") -> Iterator[tuple[str, Element]]:
-    """Yield a picture of each policy's deliveries over time, by its name."""
+    """Yield a chart of each policy's deliveries over time, by its name."""
     _, lines = time_lines(comparison)
     top = max((max(line.counts) for line in lines), default=1)
     for place, line in enumerate(lines):
@@ -337,7 +338,7 @@ def _times(comparison: "Comparison") -> Element:
 
 
 def overlap_map(comparison: "Comparison") -> Element:
-    """Return a picture of how much each pair of policies has in common."""
+    """Return a chart of how much each pair of policies has in common."""
     names = comparison.policies
     shares = {
         (row["first"], row["second"]): row["jaccard"] for row in comparison.overlap.to_pylist()

@@ -1,14 +1,17 @@
 """Comparisons of policies over a recording, in parts that can be interrupted and continued.
 
-A part holds some of the subscribers, and all that they would have received by every policy. Parts
-do not depend on each other, so they run one after the other in this process, or side by side on
-Spark; the tables are the same.
+A part holds some of the subscribers, and everything that they would have received with every
+policy. Parts do not depend on each other, so they run one after the other in this process, or side
+by side on Spark; the tables are the same.
 """
 
+import os
 import pickle
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,11 +19,12 @@ from typing import Any, Final, Literal
 from uuid import uuid4
 
 import pyarrow as pa
+from pyarrow import parquet
 
+from tidings import __version__
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.layout import AS_IT_IS, Layout
 from tidings.lab.comparison import Comparison, joined
-from tidings.lab.part_folder import PartFolder, fingerprint
 from tidings.lab.recording import Recording, read_recording
 from tidings.lab.replay import PartTables, replay
 from tidings.lab.variants import PolicyInputs, Variant, read_variants
@@ -33,11 +37,12 @@ from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 EngineName = Literal["local", "spark"]
 ENGINES: Final = ("local", "spark")
 PEOPLE_IN_PART: Final = 500
-"""Subscribers of a part by default: each part looks at every publication, which costs as much as
-the windows of a few hundred subscribers."""
+"""The default number of subscribers in a part: each part processes every publication, which costs
+as much as the windows of a few hundred subscribers."""
 MOST_PARTS: Final = 16
 Progress = Callable[[int, int], None]
-"""Called with the number of finished parts, and of all."""
+"""Called with the number of finished parts, and of all parts."""
+_MARK: Final = "comparison.sha256"
 
 
 def compare(  # noqa: PLR0913 - independent settings, all with defaults
@@ -64,7 +69,7 @@ def compare(  # noqa: PLR0913 - independent settings, all with defaults
     subscriber's own policy, which for those that are not listed is the `default_policy`.
 
     Time ends with the last publication, or at `until`. With `out`, finished parts are kept in that
-    folder: an interrupted comparison that is started again continues, with the same result.
+    folder: an interrupted comparison that is started again resumes, with the same result.
 
     >>> comparison = compare(
     ...     [{"id": f"e{n}", "published_at": n, "attributes": {"n": n}} for n in range(4)],
@@ -105,7 +110,7 @@ def compare_recording(
     settings: CompareSettings | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare policies over a recording that was read."""
+    """Compare policies over a recording."""
     settings = settings or CompareSettings()
     last_us = int(recording.published_us[-1])
     until_us = last_us if until is None else parse_time_us(until)
@@ -215,8 +220,66 @@ def _run_on_spark(
     from tidings.spark.tasks import run_tasks
 
     with TemporaryDirectory(prefix="tidings-lab-") as folder:
-        # Spark sends the file to its workers; a name of its own keeps recordings apart.
+        # Spark sends the file to its workers; a unique name keeps recordings apart.
         shared = Path(folder, f"publications-{uuid4().hex}.pickle")
         shared.write_bytes(pickle.dumps(events, pickle.HIGHEST_PROTOCOL))
         for part, outputs in run_tasks(session(), tasks, shared):
             yield part, _unpacked(outputs)
+
+
+class PartFolder:
+    """The folder of a comparison, which keeps finished parts so that a run can be interrupted.
+
+    Each part is a folder of Parquet files that appears atomically. The folder belongs to
+    one comparison: the same recording, policies and number of parts.
+    """
+
+    def __init__(self, path: Path, fingerprint: str, *, fresh: bool = False) -> None:
+        self.path, self._parts = path, path / "parts"
+        mark = path / _MARK
+        if fresh:
+            shutil.rmtree(self._parts, ignore_errors=True)
+        elif mark.is_file() and mark.read_text() != fingerprint and self._parts.is_dir():
+            raise TidingsError(
+                f"{path} holds a comparison of other data or policies; "
+                "choose another folder, or start over with --fresh"
+            )
+        try:
+            self._parts.mkdir(parents=True, exist_ok=True)
+            mark.write_text(fingerprint)
+        except OSError as error:
+            raise TidingsError(f"{path} cannot be written: {error.strerror or error}") from None
+
+    def __contains__(self, part: int) -> bool:
+        return self._folder(part).is_dir()
+
+    def write(self, part: int, tables: PartTables) -> None:
+        """Write the tables of a part."""
+        unfinished = self._parts / f".{part:03d}.{os.getpid()}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
+        for name, table in tables._asdict().items():
+            parquet.write_table(table, unfinished / f"{name}.parquet")
+        unfinished.rename(self._folder(part))
+
+    def read(self, part: int) -> PartTables:
+        """Return the tables of a finished part."""
+        paths = (self._folder(part) / f"{name}.parquet" for name in PartTables._fields)
+        return PartTables(*map(parquet.read_table, paths))
+
+    def _folder(self, part: int) -> Path:
+        return self._parts / f"{part:03d}"
+
+
+def fingerprint(
+    recording: Recording, variants: Sequence[Variant], until_us: int, parts: int
+) -> str:
+    """Return a hash of everything that the parts of a comparison depend on."""
+    digest = sha256(repr((__version__, variants, until_us, parts)).encode())
+    for event in recording.events:
+        values = sorted(event.attributes.items())
+        whole = (event.id, event.published_us, event.sequence, values, event.content_json)
+        digest.update(repr(whole).encode())
+    for record in (*recording.subscriptions, *recording.subscribers):
+        digest.update(repr(record).encode())
+    return digest.hexdigest()

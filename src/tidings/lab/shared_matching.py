@@ -58,8 +58,9 @@ class SharedHits:
 class SharedMatcher:
     """Ranks events for some subscribers by the scorers of all variants.
 
-    `ranking_of` has for each variant the number of its ranking: variants in which everybody has the
-    same scorer share one. Subscribers are numbered as they are listed, and so are subscriptions.
+    `ranking_of` has for each variant the number of its ranking: variants in which every subscriber
+    has the same scorer share one. Subscribers are numbered as they are listed, and so are
+    subscriptions.
     """
 
     def __init__(

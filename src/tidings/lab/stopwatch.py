@@ -1,4 +1,4 @@
-"""Processor times of calls that take turns, so that they can be compared on a busy machine."""
+"""Processor times of interleaved calls, which are comparable even on a busy machine."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Charts as small SVG texts: the same numbers yield the same bytes."""
+"""Charts as small SVG texts: the same numbers produce the same bytes."""
 
 import io
 import re

@@ -1,21 +1,24 @@
 """Timelines: what the windows of one subscriber chose in a period, from which candidates, and why.
 
 A window is a pure state machine. So the recording is offered again to a window of the policy, and
-a witness behind it notes every choice; the deliveries and what rules did come from the same replay
+an observer records every choice; the deliveries and the effects of rules come from the same replay
 that a comparison makes.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
+from xml.etree.ElementTree import Element
 
 from tidings.engine.explainer import Explainer
 from tidings.engine.standing import Offered, judge_choice
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.feed.single import PolicyChooser, fast_choice
+from tidings.formats.markup import styled_page, tag
 from tidings.formats.policy_words import describe_policy
 from tidings.lab.examples import title
 from tidings.lab.recording import Recording
+from tidings.lab.report import lab_header, report_css, with_times
 from tidings.model.records import Match
 from tidings.model.values import format_time, parse_time_us
 from tidings.policy import Policy
@@ -23,14 +26,14 @@ from tidings.window import Moment
 from tidings.window.buffer import describe_window
 
 PASSED: Final = 3
-"""Candidates that were not chosen, of which each window names the best."""
+"""The number of candidates that were not chosen, of which each window lists the best."""
 CHOSEN_AGAIN: Final = "chosen again"
-"""What became of an event that an earlier choice had taken already."""
+"""The fate of an event that an earlier choice had already delivered."""
 
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """A candidate of a window: its rank then, and what became of it."""
+    """A candidate of a window: its rank at that time, and its fate."""
 
     event: str
     title: str | None
@@ -77,7 +80,7 @@ class Timeline:
 
     @property
     def words(self) -> str:
-        """The period and what came in it, in words."""
+        """The period and its totals, in words."""
         noun = "match" if self.matches == 1 else "matches"
         return f"{self.start} to {self.end}: {self.matches:,} {noun}, {self.delivered:,} delivered"
 
@@ -105,7 +108,7 @@ def timeline(
 ) -> Timeline:
     """Return the windows of a subscriber from `start` to `end`, with its own or another policy.
 
-    By default that is the whole recording. Time goes on until `end`.
+    By default, this is the whole recording. Time advances to `end`.
     """
     own = recording.of_subscriber(subscriber)
     first_us, last_us = int(own.published_us[0]), int(own.published_us[-1])
@@ -144,7 +147,10 @@ class _NotedChoice:
 
 
 class _Notes:
-    """A chooser that notes each choice from an instant on; `new` takes those since the last."""
+    """A chooser that records each choice from an instant on.
+
+    `new` returns those since the last call.
+    """
 
     def __init__(self, policy: Policy, start_us: int) -> None:
         self._chooser = PolicyChooser(policy, fast_choice)
@@ -212,7 +218,7 @@ def _described_choice(explainer: Explainer, choice: _NotedChoice, got: set[str])
 
 
 def _fate(explainer: Explainer, match: Match, got: set[str]) -> str:
-    """Return what became of a chosen event, in words."""
+    """Return the fate of a chosen event, in words."""
     event = match.event.id
     if event in got:
         return CHOSEN_AGAIN
@@ -240,3 +246,34 @@ def _decisions(explainer: Explainer, start_us: int) -> Iterator[TimelineWindow]:
         entry = TimelineEvent(match.event.id, title(match.event), match.score, fate)
         taken, left = ((entry,), ()) if is_chosen else ((), (entry,))
         yield TimelineWindow(at, at, at, 1, taken, left)
+
+
+def timeline_page(timeline: Timeline) -> str:
+    """Return a self-contained page: one window after the other, the chosen events first."""
+    title = f"The windows of {timeline.subscriber}"
+    policy = tag("p", f"Policy: {timeline.policy}.", class_="soft")
+    header = lab_header(title, f"{timeline.words}.", policy)
+    windows = tag("ol", map(_window, timeline.windows), class_="windows")
+    return styled_page(title, report_css(), tag("main", header, windows))
+
+
+def _window(window: TimelineWindow) -> Element:
+    events = (
+        *(
+            _event(event, "again" if event.fate == CHOSEN_AGAIN else "chosen")
+            for event in window.chosen
+        ),
+        *(_event(event, "passed") for event in window.passed),
+    )
+    return tag(
+        "li",
+        tag("b", tag("time", window.at)),
+        tag("p", with_times(window.words), class_="soft"),
+        tag("ul", events),
+        class_="busy" if window.chosen else "idle",
+    )
+
+
+def _event(event: TimelineEvent, kind: str) -> Element:
+    name, fate = event.title or event.event, f", rank {event.rank:g}: {event.fate}"
+    return tag("li", tag("b", name), with_times(fate), class_=kind)

@@ -1,4 +1,4 @@
-"""Variants of a comparison: one policy for everybody, or everybody's own."""
+"""Variants of a comparison: one policy for all subscribers, or each subscriber's own."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from tidings.model.limits import TRUSTED, Limits
 from tidings.policy import Policy, Subscriber
 
 OWN: Final = "own"
-"""Instead of a policy: each subscriber's own."""
+"""Stands for each subscriber's own policy."""
 MOST: Final = 32
-"""The most policies of a comparison: each is a bit of the number that says who delivered what."""
+"""The maximum number of policies: each is a bit of a number that says which policies delivered."""
 PolicyInput = Policy | Mapping[str, Any] | str | Path
 PolicyInputs = Mapping[str, PolicyInput] | Iterable[str | Path]
 

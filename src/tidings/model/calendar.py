@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
 from tidings.errors import InvalidPolicy, shown
@@ -20,10 +20,11 @@ from tidings.model.values import EARLIEST_US, LATEST_US, SECOND_US, moment, time
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_US: Final = 86_400 * SECOND_US
-_HOUR_US: Final = 3_600 * SECOND_US
 _CHUNK_DAYS: Final = 28
 _CHUNK_TIMES: Final = 96
 """Days with more local times come in smaller chunks, so that the cache of chunks stays small."""
+_FEW_TIMES: Final = 2
+"""Of more local times a day, all are looked up only if the clock changes on that day."""
 _MARGIN_DAYS: Final = 10
 """More than a week and the largest shift of a zone, so that a chunk has both ends of a period."""
 _DAILY_MARGIN_DAYS: Final = 3
@@ -117,7 +118,7 @@ def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
 
 
 def _starts_of_day(calendar: LocalPeriods, zone: ZoneInfo, day: date) -> Iterable[int]:
-    if len(calendar.times) > len(_HOURS):
+    if len(calendar.times) > _FEW_TIMES:
         midnight = _steady_midnight(zone, day)
         if midnight is not None:
             return (midnight + _since_midnight_us(local) for local in calendar.times)
@@ -128,14 +129,12 @@ def _starts_of_day(calendar: LocalPeriods, zone: ZoneInfo, day: date) -> Iterabl
 def _steady_midnight(zone: ZoneInfo, day: date) -> int | None:
     """Return the instant at which a day begins; None if the clock changes on that day.
 
-    It is looked at every hour: no zone changes its clock and changes it back within one.
+    Both ends tell: in the whole database, no clock changes twice within three days.
     """
-    midnight, _ = _readings(zone, day, _MIDNIGHT)
-    for number, hour in enumerate(_HOURS):
-        if set(_readings(zone, day, hour)) != {midnight + number * _HOUR_US}:
-            return None
+    starts = _readings(zone, day, _MIDNIGHT)
     ends = _readings(zone, day + timedelta(days=1), _MIDNIGHT)
-    return midnight if set(ends) == {midnight + _DAY_US} else None
+    steady = starts[0] == starts[1] and ends == (starts[0] + _DAY_US, starts[0] + _DAY_US)
+    return starts[0] if steady else None
 
 
 def _since_midnight_us(local: time) -> int:
@@ -282,6 +281,7 @@ class DailySpans:
     zone: str
     start: time
     end: time
+    chunk_days: ClassVar[int] = _CHUNK_DAYS
 
     def span(self, us: int) -> Period | None:
         """Return the span that contains an instant, if there is one."""
@@ -302,7 +302,7 @@ def _spans(daily: DailySpans, chunk: int) -> Sequence[Period]:
     """Return all spans that touch a chunk of time, in order; changes of the clock may skip some."""
     zone, overnight = ZoneInfo(daily.zone), timedelta(days=daily.end <= daily.start)
     spans = list[Period]()
-    for _, day in _numbered_days(chunk):
+    for _, day in _numbered_days(chunk, margin=_DAILY_MARGIN_DAYS):
         if day is not None:
             start = instant(zone, day, daily.start)
             end = instant(zone, day + overnight, daily.end)

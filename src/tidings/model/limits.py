@@ -120,6 +120,8 @@ class Limits:
             window_steps=10_000,
             period_us=1_000_000,
             lsh_cells=10_000,
+            # All sets of 4 of 30 events take a millisecond, and all sets of 26 of them about ten.
+            optimal_sets=30_000,
             optimal_events=30,
         )
 

@@ -6,13 +6,14 @@ definition.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
@@ -24,7 +25,7 @@ from tidings.policy import Subscriber
 from tidings.rank.bulk import BulkRanker
 from tidings.rank.bulk.protocol import Unranked, checked_rank
 from tidings.rank.matches import Matches
-from tidings.rank.target_index import TargetChoice, Targets
+from tidings.rank.target_index import TargetChoice, Targets, TopColumns
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -339,6 +340,17 @@ class Matcher:
         if self.targets is not None and _ranks_by_index(scorer):
             return self.targets.top_many(events, k, scorer)
         return [self._top(event, k, scorer) for event in events]
+
+    def top_rows(
+        self, rows_of: Callable[[Sequence[str]], Float64s | None], k: int, scorer: Scorer
+    ) -> TopColumns | None:
+        """Return that as columns for rows of numbers; None if they cannot be answered so.
+
+        `rows_of` returns the rows for some attributes, or None if the events are more than numbers.
+        """
+        if self.targets is None or not _ranks_by_index(scorer):
+            return None
+        return self.targets.top_rows(rows_of, k, scorer)
 
     def _top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         if type(scorer) is Exact:

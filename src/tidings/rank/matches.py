@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
+from tidings.compiled.arrays import offsets, run_indexes
 
 
 class Matches(NamedTuple):
@@ -79,14 +80,14 @@ class Matches(NamedTuple):
     def select(self, events: Int64s) -> "Matches":
         """Return the matches of some events, in the order in which the events are listed."""
         sizes = np.diff(self.starts)[events]
-        matches = spans(self.starts[events], sizes)
+        matches = run_indexes(self.starts[events], sizes)
         counts = np.diff(self.matched_starts)[matches]
         return Matches(
             offsets(sizes),
             self.subscribers[matches],
             self.ranks[matches],
             offsets(counts),
-            self.matched[spans(self.matched_starts[matches], counts)],
+            self.matched[run_indexes(self.matched_starts[matches], counts)],
         )
 
     def only(self, kept: Bools) -> "Matches":
@@ -117,16 +118,3 @@ def joined(parts: Sequence[Matches]) -> Matches:
         offsets(counts[order]),
         np.concatenate([part.matched for part in parts])[np.argsort(place, kind="stable")],
     )
-
-
-def offsets(sizes: AnyArray) -> Int64s:
-    """Return where runs of these sizes start, and at last where they end."""
-    ends = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=ends[1:])
-    return ends
-
-
-def spans(starts: Int64s, sizes: Int64s) -> Int64s:
-    """Return the indices of some runs, one run after the other."""
-    before = np.cumsum(sizes) - sizes
-    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

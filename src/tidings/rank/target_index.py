@@ -20,16 +20,20 @@ from time import thread_time
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
+from tidings.compiled.arrays import offsets
 from tidings.errors import described
 from tidings.index.access import Access
 from tidings.index.access.query import Scored
 from tidings.index.arguments import MAX_RESULTS
-from tidings.index.boxes.live.index import LiveBoxes
+from tidings.index.boxes.live import LiveBoxes
 from tidings.index.boxes.protocol import BoxAnswers, Boxes
+from tidings.index.intervals.auto import ExpectedUse, choose, stats_of
 from tidings.index.intervals.live.index import LiveIntervals
 from tidings.index.intervals.protocol import rank_intervals
+from tidings.index.intervals.topk_table import DEPTH, TopkTable
 from tidings.index.protocol import own_score
 from tidings.model.records import Event, Subscription, Weighted
 from tidings.score.exact import Exact
@@ -207,21 +211,31 @@ class LiveTargets(Protocol):
 
 
 class OneAttribute:
-    """Boxes over one attribute with scores: intervals, which are searched in a tree."""
+    """Boxes over one attribute with scores: intervals, which are searched in a tree.
+
+    Until the first one dies, a table of the best of every cell answers, if it is small enough.
+    """
 
     def __init__(self, boxes: Boxes) -> None:
         self._scores = boxes.worth
-        self._intervals = LiveIntervals(
-            rank_intervals(boxes.low[:, 0], boxes.high[:, 0], boxes.worth)
-        )
+        intervals = rank_intervals(boxes.low[:, 0], boxes.high[:, 0], boxes.worth)
+        self._intervals = LiveIntervals(intervals)
+        choice = choose(stats_of(intervals, DEPTH), ExpectedUse())
+        self._table = TopkTable(intervals) if choice.name == TopkTable.name else None
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Return the k best boxes of each row of one number."""
-        ids, counts = self._intervals.top_many(rows[:, 0], k)
+        values, table = rows[:, 0], self._table
+        if table is not None and k <= table.depth and not np.isnan(values).any():
+            ids, counts = table.top_many(values, k)
+        else:
+            ids, counts = self._intervals.top_many(values, k)
         return BoxAnswers(ids, self._scores[ids], counts)
 
     def delete_many(self, ids: Any) -> None:
         """Let boxes die."""
+        if len(ids):
+            self._table = None
         self._intervals.delete_many(ids)
 
 
@@ -230,6 +244,25 @@ def live_targets(boxes: Boxes) -> LiveTargets:
     if boxes.attributes == 1 and boxes.matching == "exact":
         return OneAttribute(boxes)
     return LiveBoxes(boxes)
+
+
+class TopColumns(NamedTuple):
+    """The best subscriptions of some events, one after the other, and where each event starts.
+
+    Subscriptions are dictionary-encoded: places in a list of ids, of which some occur.
+    """
+
+    starts: Int64s
+    subscription: pa.DictionaryArray
+    score: Float64s
+
+    @classmethod
+    def of(cls, tops: Sequence[Sequence[Scored]]) -> "TopColumns":
+        """Return lists of pairs as columns."""
+        pairs = [*chain.from_iterable(tops)]
+        names = pa.array([name for name, _ in pairs], pa.string()).dictionary_encode()
+        scores = np.array([score for _, score in pairs], np.float64)
+        return cls(offsets(np.array([*map(len, tops)], np.int64)), names, scores)
 
 
 class TargetBoxes:
@@ -245,6 +278,7 @@ class TargetBoxes:
         self._rest, self._in_rest = Access(source.rest), {one.id for one in source.rest}
         self._exact, self.newer = scores is not None, 0
         self._known = KnownPairs(np.array([*source.boxed, None], object)[:-1])
+        self._texts: pa.Array | None = None
         self.structure = "intervals" if isinstance(self._live, OneAttribute) else "boxes"
 
     def __len__(self) -> int:
@@ -281,6 +315,25 @@ class TargetBoxes:
         by_event = zip(boxed, search(events, k), strict=True)
         return [nsmallest(k, best + rest, key=_best_first) for best, rest in by_event]
 
+    @property
+    def attributes(self) -> Sequence[str] | None:
+        """The attributes of rows of numbers; None if not every subscription is a box."""
+        return None if self._in_rest else self._rows.names
+
+    def top_rows(self, rows: Float64s, k: int) -> TopColumns | None:
+        """Return the k best for each row of numbers; None if k is too large for rows of answers."""
+        if k * len(rows) > MAX_RESULTS:
+            return None
+        ids, scores, counts = self._live.top_many(rows, k)
+        if self._texts is None:
+            self._texts = pa.array(self._known.names, pa.string())
+        if int(counts.sum()) < ids.size:
+            present = np.arange(ids.shape[1]) < counts[:, None]
+            ids, scores = ids[present], scores[present]
+        places = pa.array(ids.ravel().astype(np.int32))
+        names = pa.DictionaryArray.from_arrays(places, self._texts, safe=False)
+        return TopColumns(offsets(counts), names, scores.ravel())
+
 
 class KnownPairs:
     """The pairs of ids and fixed scores that were answers before, to be answers again.
@@ -289,16 +342,16 @@ class KnownPairs:
     """
 
     def __init__(self, names: Any) -> None:
-        self._names = names
+        self.names = names
         self._clear()
 
     def _clear(self) -> None:
-        size = len(self._names)
+        size = len(self.names)
         self._kept = _KeptPairs(np.empty(size, object), np.zeros(size, np.bool_))
 
     def new_pairs(self, answers: BoxAnswers) -> list[list[Scored]]:
         """Return a row of pairs for each row of ids; those of the id -1 have no meaning."""
-        rows = zip(self._names[answers.ids].tolist(), answers.scores.tolist(), strict=True)
+        rows = zip(self.names[answers.ids].tolist(), answers.scores.tolist(), strict=True)
         return [list(zip(names, scores, strict=True)) for names, scores in rows]
 
     def pairs(self, answers: BoxAnswers) -> list[list[Scored]]:
@@ -310,7 +363,7 @@ class KnownPairs:
                 self._clear()
                 kept, missing = self._kept, ids >= 0
             new, first = np.unique(ids[missing], return_index=True)
-            names, values = self._names[new].tolist(), answers.scores[missing][first].tolist()
+            names, values = self.names[new].tolist(), answers.scores[missing][first].tolist()
             for id, pair in zip(new.tolist(), zip(names, values, strict=True), strict=True):
                 kept.pairs[id] = pair
             kept.present[new] = True
@@ -389,6 +442,23 @@ class Targets:
             if answers is not None and version == self._version:
                 return answers
         return self.by_access(events, k, exact)
+
+    def top_rows(
+        self, rows_of: Callable[[Sequence[str]], Float64s | None], k: int, scorer: Scorer
+    ) -> TopColumns | None:
+        """Return the same as columns for events that are rows of numbers, if boxes answer them.
+
+        `rows_of` returns the rows for some attributes, or None if the events are more than numbers.
+        """
+        kind, version = self._kinds[type(scorer) is Exact], self._version
+        boxes = kind.boxes
+        if boxes is None or boxes.attributes is None or version % 2:
+            return None
+        rows = rows_of(boxes.attributes)
+        if rows is None or len(rows) < kind.least:
+            return None
+        answers = boxes.top_rows(rows, k)
+        return answers if version == self._version else None
 
     def by_access(self, events: Sequence[Event], k: int, exact: bool) -> list[list[Scored]]:
         """Return the same answers, always by the access index."""

@@ -35,7 +35,7 @@ class Different:
             raise InvalidPolicy(f"min is above 0 and at most 1, not {shown(self.min)}")
         object.__setattr__(self, "within", length("within", self.within))
         if self.within.us is None:
-            raise InvalidPolicy(f"within is a duration such as 7d, not {self.within.count}")
+            raise InvalidPolicy(f"within is a duration such as 7d, not {shown(self.within.count)}")
         read_distance(self)
 
     def open(self, chooser: Chooser) -> "DifferentState":

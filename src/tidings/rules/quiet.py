@@ -53,7 +53,8 @@ class Quiet:
 class QuietState:
     """What is held until the end of the quiet span.
 
-    If rank alone decides, only the k best are kept, since decay never changes their order.
+    If rank alone decides, decay never changes the order, so what k held events outrank is dropped
+    at once: it could not be delivered at the end.
     """
 
     def __init__(self, part: Quiet, chooser: Chooser) -> None:
@@ -77,7 +78,7 @@ class QuietState:
         self.waiting.append(pick)
         self.end = span.end
         self._judge(pick, "held", HOURS_QUIET, pick.at_us, span.end)
-        if self._chooser.best_only and len(self.waiting) > 2 * self._chooser.k:
+        if self._chooser.best_only and len(self.waiting) > self._chooser.k:
             best = self._chooser.ranked([held.match for held in self.waiting], pick.at_us)
             self._keep([match.event.id for match, _ in best[: self._chooser.k]], pick.at_us)
         return []

@@ -1,6 +1,7 @@
-"""Access: who calls, for which tenant, in which role, and how often.
+"""Access control: the caller, tenant and role of a request, and rate limits.
 
-Without any token, the service answers only on the loopback interface, to an administrator.
+Without any token, the service listens only on the loopback interface, where every caller is an
+administrator.
 """
 
 import time
@@ -37,18 +38,18 @@ class Caller:
     subscriber: str | None = None
 
     async def ask(self, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Return the answer to a question that may compute for long; see `QuestionSlots`."""
+        """Return the answer to an expensive question; see `QuestionSlots`."""
         name = f"{self.role} {self.subscriber or ''}"
         return await self.tenant.questions.run(name, answer, *arguments, **options)
 
     def check_is(self, subscriber: str) -> None:
-        """Refuse a subscriber that asks for something of another, whether that exists or not."""
+        """Refuse a subscriber access to another one, whether that exists or not."""
         if self.role == "subscriber" and subscriber != self.subscriber:
-            raise HttpProblem(403, "a token of the role subscriber reaches only its own feed")
+            raise HttpProblem(403, "a token with the role subscriber may access only its own feed")
 
 
 class RateLimit:
-    """Token buckets by name: `rate` requests a second, and twice as many at once."""
+    """Token buckets by name: `rate` requests per second, and bursts of twice as many."""
 
     def __init__(self, rate: int) -> None:
         self._rate, self._burst = rate, 2 * rate
@@ -67,14 +68,14 @@ class RateLimit:
         if level < 1:
             raise HttpProblem(
                 429,
-                f"more than {self._rate} requests a second; try again later",
+                f"more than {self._rate} requests per second; try again later",
                 headers={"Retry-After": "1"},
             )
 
 
 @dataclass
 class Gate:
-    """The gate of a service; `is_local` if only processes of this machine reach it."""
+    """The access control of a service; `is_local` if only this machine can reach it."""
 
     tenants: Tenants
     settings: ServiceSettings
@@ -86,17 +87,17 @@ class Gate:
         self._limit = RateLimit(self.settings.rate)
 
     def check_rate(self, name: str) -> None:
-        """Count a request without a token; refuse it if there were too many under this name."""
+        """Count a request without a token; refuse it if there were too many with this name."""
         self._limit.check(name)
 
     def admit_again(self, request: Request) -> Caller:
-        """Return who sent a request whose answer is a stream; refuse a token that was revoked."""
+        """Return the caller of a streaming request; refuse a token that was revoked."""
         return self.admit(request, _bearer(request), is_new=False)
 
     def admit(self, request: Request, token: str | None, *, is_new: bool = True) -> Caller:
-        """Return who sends a request; refuse a token that is not valid, and too many requests.
+        """Return the caller of a request; refuse an invalid token, and too many requests.
 
-        One that is not new does not count towards the limit.
+        A request that is not new does not count towards the limit.
         """
         tokens = self.tenants.main.store.tokens
         self._has_tokens = self._has_tokens or tokens.exist()
@@ -122,12 +123,14 @@ def _bearer(request: Request) -> str | None:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse a page of elsewhere: one under another name (DNS rebinding), or another site's."""
+    """Refuse other sites' pages, and this service under another name (DNS rebinding)."""
     host = request.url.hostname
     if host not in LOOPBACK:
-        raise HttpProblem(403, "without tokens, the service answers only to the name localhost")
+        raise HttpProblem(403, "without tokens, the service answers only requests to localhost")
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise HttpProblem(403, "without tokens, the service answers to no page but its own")
+        raise HttpProblem(
+            403, "without tokens, the service answers only requests from its own page"
+        )
 
 
 def _caller(
@@ -141,7 +144,7 @@ def _caller(
 
 
 def _maybe_caller(request: Request) -> Caller | None:
-    """Return who sends a request; None if it has no token and needs one."""
+    """Return the caller of a request, or None if it needs a token but has none."""
     gate: Gate = request.app.state.gate
     token = _bearer(request)
     try:
@@ -156,7 +159,7 @@ def _maybe_caller(request: Request) -> Caller | None:
 
 def _checked(caller: Caller, *roles: str) -> Caller:
     if caller.role not in roles:
-        raise HttpProblem(403, f"a token of the role {caller.role} may not do this")
+        raise HttpProblem(403, f"a token with the role {caller.role} may not do this")
     return caller
 
 

@@ -53,7 +53,7 @@ def create_app(
         version=version("tidings"),
         summary="Ranked publish/subscribe: the k best events for each subscriber.",
         lifespan=lifespan,
-        docs_url=None,  # the framework's own fetches scripts from elsewhere
+        docs_url=None,  # the framework's own page loads scripts from other sites
         redoc_url=None,
     )
     app.state.settings = chosen

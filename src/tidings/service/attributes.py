@@ -1,4 +1,4 @@
-"""The attributes that recent publications have, with the values that writers of conditions need."""
+"""The attributes of recent publications, with the values that authors of conditions need."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _MOST_NAMED: Final = 500
 
 
 class AttributeQuery(NamedTuple):
-    """One attribute or all, the text that values contain, and how many values of each to list."""
+    """One attribute or all, a text that values must contain, and how many values to list."""
 
     name: str | None = None
     contains: str = ""
@@ -25,9 +25,9 @@ class AttributeQuery(NamedTuple):
 
 
 class SeenAttributes:
-    """The attributes of events: how many events have each, of which types and values.
+    """The attributes of events: how many events have each, with which types and values.
 
-    Strings of more than 100 characters are prose, and no values to compare with.
+    Strings of more than 100 characters are prose, not values to compare with.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -78,7 +78,7 @@ class _Value(NamedTuple):
 
 
 def _by_count(values: Counter[Token]) -> list[tuple[Token, int]]:
-    """Return values, the most frequent first, and equally frequent ones in order."""
+    """Return values, most frequent first, and equally frequent ones in order."""
     return sorted(values.items(), key=lambda item: (-item[1], item[0][0], str(item[0][1])))
 
 
@@ -97,7 +97,7 @@ class RecentAttributes:
         self._lock = Lock()
 
     def seen(self) -> SeenAttributes:
-        """Return the attributes at present."""
+        """Return the current attributes."""
         with self._lock:
             step, events = self._recent.stream()
             if step != self._step:

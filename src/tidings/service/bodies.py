@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NumberedForm(NamedTuple):
-    """A record of a body, and its position, from 1: the line, or the member of a list."""
+    """A record of a body and its position from 1: its line, or its place in the array."""
 
     position: int
     form: Any
@@ -36,7 +36,7 @@ class Body(NamedTuple):
     settings: ServiceSettings
 
     def check_type(self, *expected: str) -> None:
-        """Refuse a body of another type."""
+        """Refuse a body of an unexpected type."""
         if self.media_type not in expected:
             listed = ", ".join(expected)
             raise HttpProblem(415, f"the content type is {self.media_type!r}; expected: {listed}")
@@ -62,7 +62,8 @@ class Body(NamedTuple):
     def limited(self, records: Iterable[T]) -> Iterator[T]:
         """Yield the records of the body; refuse it if there are too many.
 
-        Full of tiny records, a body within the limit of bytes would keep a core busy for a minute.
+        Otherwise, a body of tiny records within the limit of bytes could keep a core busy for a
+        minute.
         """
         most = self.settings.body_records
         for number, record in enumerate(records):
@@ -85,7 +86,7 @@ class Body(NamedTuple):
 async def _read_body(request: Request) -> Body:
     settings: ServiceSettings = request.app.state.gate.settings
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise HttpProblem(415, "the body is compressed; send it as it is")
+        raise HttpProblem(415, "the body is compressed; send it uncompressed")
     too_large = HttpProblem(413, f"the body is above the limit of {settings.body_bytes:,} bytes")
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 20 or int(length) > settings.body_bytes:
@@ -97,8 +98,8 @@ async def _read_body(request: Request) -> Body:
                 content += chunk
                 if len(content) > settings.body_bytes:
                     raise too_large
-    except ClientDisconnect:  # nobody reads the answer
-        raise HttpProblem(400, "the body has not arrived as a whole") from None
+    except ClientDisconnect:  # the client is gone
+        raise HttpProblem(400, "the body is incomplete") from None
     except TimeoutError:
         raise HttpProblem(408, f"the body has not arrived within {settings.body_s:g} s") from None
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()

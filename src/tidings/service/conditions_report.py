@@ -1,7 +1,7 @@
-"""Which subscriptions match most of what was published lately, are slow, or match nothing.
+"""Reports subscriptions that match most recent publications, are slow, or match nothing.
 
-A broad condition says the least; one that never matches may be mistyped. The time of a condition is
-measured: that of an index which holds it alone, beyond that of an index without it.
+A broad condition says the least; one that never matches may be mistyped. The cost of a condition is
+measured: the time of an index that holds only this condition, minus that of an empty index.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,20 +19,20 @@ from tidings.store.records import SUBSCRIPTION
 
 _CONDITIONS: Final = ("where", "any")
 _EVENTS: Final = 1_000
-"""Publications that are looked at."""
+"""The number of publications to examine."""
 _MATCHES: Final = 2_000_000
-"""Publications times subscriptions that are looked at, about."""
+"""The approximate number of pairs of publications and subscriptions to examine."""
 _AT_ONCE: Final = 50
-"""Publications for which the engine is held."""
+"""The number of publications for which the engine is locked at a time."""
 _TIMED_EVENTS: Final = 200
 _TIMED: Final = 16
 """Conditions of each kind that are timed: about 1 ms each."""
 _ROUNDS: Final = 3
-"""The shortest of so many times counts."""
+"""The best of this many measurements counts."""
 _SCANNED: Final = 2_000
-"""Subscriptions among which costly ones are looked for."""
+"""The number of subscriptions among which to look for expensive ones."""
 _COSTLY: Final = frozenset({"!=", "suffix", "substring", *FOLDED, *NEGATIONS})
-"""Operators that an index cannot look up by a value or by its beginning."""
+"""Operators that an index cannot look up by a value or a prefix."""
 _NOTHING: Final = Subscription("nothing", "nobody", where="true")
 
 
@@ -44,7 +44,7 @@ class MatchCounts(NamedTuple):
 
 
 def count_matches(tenant: Tenant) -> MatchCounts:
-    """Match the last publications again: fewer of them, the more subscriptions there are."""
+    """Match the last publications again, fewer of them the more subscriptions there are."""
     engine, recent = tenant.engine().engine, tenant.recent.events()
     counts, looked_at = dict[str, int](), list[Event]()
     for end in range(len(recent), 0, -_AT_ONCE):
@@ -81,7 +81,7 @@ def report_conditions(tenant: Tenant, limit: int) -> dict[str, Any]:
 def _slowest(
     tenant: Tenant, events: Sequence[Event], counts: dict[str, int], limit: int
 ) -> list[dict[str, Any]]:
-    """Return the slowest conditions of those that may be: broad ones, and those that scan texts."""
+    """Return the slowest of the candidates: broad conditions, and those that scan texts."""
     broadest = nlargest(_TIMED, counts, key=lambda name: (counts[name], name))
     page = tenant.store.catalogue.page(SUBSCRIPTION, limit=_SCANNED)
     records = [each.record for each in page if isinstance(each.record, Subscription)]
@@ -120,7 +120,7 @@ def _matching_s(subscription: Subscription, events: Sequence[Event]) -> float:
 
 
 def _found(tenant: Tenant, names: Iterable[str]) -> list[Subscription]:
-    """Return those subscriptions that still exist."""
+    """Return the subscriptions that still exist."""
     entries = (tenant.store.catalogue.get(SUBSCRIPTION, name) for name in names)
     records = (entry.record for entry in entries if entry is not None)
     return [record for record in records if isinstance(record, Subscription)]

@@ -1,7 +1,7 @@
-"""An engine that survives: its state is a function of the steps in the log of a store.
+"""A durable engine, whose state is a function of the steps in the log of a store.
 
 The pipeline takes new steps and writes them with their deliveries. Every other process that repeats
-the same steps has the same engine, which answers for it: what a feed holds now, who fits an event.
+the same steps has an identical engine, with which it answers questions about feeds and targets.
 """
 
 import json
@@ -23,7 +23,7 @@ from tidings.store.publications import StoredPublication
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
 _PAGE: Final = 1_000
-# What is in the store was checked at the door, within limits that may have changed since.
+# Records in the store were validated when accepted, against limits that may have changed since.
 _LIMITS: Final = Limits(kept_letters=UNLIMITED)
 
 _WARM: Final = {
@@ -43,7 +43,7 @@ class StepOutput(NamedTuple):
 
 
 class DurableEngine:
-    """The engine after a step of a log; `catch_up` repeats the steps that others have written."""
+    """The engine after a step of a log; `catch_up` repeats the steps that others wrote."""
 
     def __init__(self, store: Store, lateness: str = "0s") -> None:
         self._store = store
@@ -51,7 +51,7 @@ class DurableEngine:
         self._restore()
 
     def _restore(self) -> None:
-        """Begin at the checkpoint, or empty before the first."""
+        """Start from the checkpoint, or empty if there is none."""
         self.engine = new_engine(self._lateness)
         self.step = EngineStep()
         self.repeated = 0
@@ -65,10 +65,12 @@ class DurableEngine:
             self._clocked = set(state["clocked"])
 
     def catch_up(self) -> bool:
-        """Repeat the steps that were written since; return whether there were any."""
+        """Repeat the steps written since the last call; return whether there were any."""
         moved = False
         while steps := self._store.log.after(self.step.number):
-            if steps[0].number != self.step.number + 1:  # gone, since a checkpoint came after them
+            if (
+                steps[0].number != self.step.number + 1
+            ):  # deleted, because a later checkpoint covers them
                 self._restore()
                 continue
             for last in _last_of_runs(steps):
@@ -78,7 +80,7 @@ class DurableEngine:
         return moved
 
     def run(self, step: EngineStep, publications: Iterable[StoredPublication]) -> StepOutput:
-        """Take one step, and return what it delivers; a step that fails ends in no known state."""
+        """Take one step, and return its output; if it fails, the state is undefined."""
         deliveries = list[Delivery]()
         if step.clock_us is not None:
             deliveries += self.engine.advance(moment(step.clock_us))
@@ -104,7 +106,7 @@ class DurableEngine:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether something may become due although nothing is published."""
+        """Whether something may become due even if nothing is published."""
         return bool(self._clocked) or parse_duration_us(self._lateness) > 0
 
     def __contains__(self, subscriber: str) -> bool:
@@ -120,7 +122,7 @@ class DurableEngine:
             last = page[-1].number
 
     def _changes(self, version: int) -> Iterator[CatalogueEntry]:
-        """Yield the changes of the catalogue up to a version; the first time, all that it holds."""
+        """Yield the changes of the catalogue up to a version; the first call yields everything."""
         since, history = self.step.version, self._store.history
         if since == 0 < version:
             yield from history.as_of(version)
@@ -131,7 +133,7 @@ class DurableEngine:
             since += limit
 
     def _apply(self, entry: CatalogueEntry) -> None:
-        """Apply a change; one that the engine refuses becomes a dead letter."""
+        """Apply a change; if the engine refuses it, it becomes a dead letter."""
         engine, ids = self.engine, self._ids[entry.kind]
         is_subscriber = entry.kind == SUBSCRIBER
         try:
@@ -164,12 +166,12 @@ def _last_of_runs(steps: list[EngineStep]) -> Iterator[EngineStep]:
 
 
 def new_engine(lateness: str = "0s", remember: int = 0) -> Engine:
-    """Return an empty engine for what a store holds: ids are unique there, so it keeps none."""
+    """Return an empty engine for a store, where ids are unique, so that it remembers none."""
     return Engine(lateness, remember, remember_ids="0s", limits=_LIMITS)
 
 
 def warm_up() -> None:
-    """Load the kernels of feeds, so that the first publication need not wait for them."""
+    """Load the kernels of feeds, so that the first publication does not wait for them."""
     engine = new_engine()
     for name, policy in _WARM.items():
         engine.subscribe(Subscriber(name, policy))
@@ -201,7 +203,7 @@ def _letter(letter: DeadLetter) -> DeadLetter:
 
 
 def needs_clock(form: Mapping[str, Any]) -> bool:
-    """Return whether the policy of a subscriber makes choices when time passes."""
+    """Return whether a subscriber's policy makes choices as time passes."""
     policy = form.get("policy", {})
     window = policy.get("window", {})
     by_time = isinstance(window.get("step", window.get("length", "")), str)

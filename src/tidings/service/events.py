@@ -28,7 +28,7 @@ Read = Callable[[Any, ServiceSettings], NewPublication]
 
 
 class PublicationBatch(NamedTuple):
-    """The publications of a request, in the order in which they are accepted, and the others."""
+    """The accepted publications of a request, in order, and the refused ones."""
 
     publications: list[NewPublication]
     refused: list[BadRecord]
@@ -37,7 +37,8 @@ class PublicationBatch(NamedTuple):
 def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatch:
     """Read the publications of a request.
 
-    Of one event, an error is a problem; of many, those that are refused do not stop the others.
+    An error in a single event refuses the request; among several, refused ones do not stop the
+    others.
     """
     body.check_type(*MEDIA_TYPES)
     if body.media_type in ARROW:
@@ -59,7 +60,7 @@ def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatc
 def _batch(
     records: Iterable[NumberedForm | BadRecord], settings: ServiceSettings, read: Read | None = None
 ) -> PublicationBatch:
-    """Read many records; if all have a time, they are sorted by it, as in a file."""
+    """Read several records; if all have a time, they are sorted by it, as in a file."""
     publications, refused = list[NewPublication](), list[BadRecord]()
     for record in records:
         if isinstance(record, BadRecord):
@@ -75,7 +76,7 @@ def _batch(
 
 
 def _read(record: Any, settings: ServiceSettings) -> NewPublication:
-    """Read an event or its form; one without a time gets it when it is accepted."""
+    """Read an event or its form; one without a time gets the time of its acceptance."""
     now_us = time.time_ns() // 1_000
     if isinstance(record, Event):
         event, timed = record, True

@@ -1,7 +1,7 @@
 """Notifications as documents for feed readers: Atom (RFC 4287) and JSON Feed 1.1.
 
-They show the cards of the service's template, as mail and chats do. What an event carries is text
-to a reader, never markup, and characters that XML cannot hold are left out.
+They show the cards of the service's template, as mail and chats do. Content of an event is always
+text, never markup, and characters that XML cannot represent are left out.
 """
 
 import json
@@ -24,7 +24,7 @@ _DEFAULT: Final = CardTemplate.load()
 
 
 class FeedEntry(NamedTuple):
-    """What a reader shows of a notification; ids are the same in every document."""
+    """The part of a notification that a feed reader shows; ids are the same in every document."""
 
     id: str
     title: str
@@ -34,7 +34,7 @@ class FeedEntry(NamedTuple):
 
 
 def read_entry(tenant: str, delivery: Delivery, template: CardTemplate) -> FeedEntry:
-    """Return the entry of a notification, as a template shows it."""
+    """Return the entry of a notification, rendered with a template."""
     card = template.card(delivery)
     name = _urn(tenant, delivery.subscriber, delivery.event)
     return FeedEntry(name, card.title, card.link, card.summary, delivery.delivered_at)

@@ -1,8 +1,8 @@
-"""Live push: new notifications reach all open streams, by one query after each commit.
+"""Live push: one query after each commit sends new notifications to all open streams.
 
-The query runs in the thread that follows a tenant. It hands what it finds to the event loop, which
-puts it in the queues of the streams. A stream begins with what its reader missed, read in pages; a
-reader that is slower than its queue is disconnected, and resumes where it was.
+The query runs in the thread that follows a tenant, and passes its results to the event loop, which
+puts them in the queues of the streams. A stream starts with what its reader missed, read in pages;
+a reader that is too slow for its queue is disconnected, and resumes where it was.
 """
 
 import asyncio
@@ -21,25 +21,28 @@ from tidings.store import Store
 _PAGE: Final = 500
 _QUEUED: Final = 1_000
 _RETRY_MS: Final = 1_000
-"""How long a browser waits before it connects again."""
+"""How long a browser waits before it reconnects."""
 
 
 class Chunk(NamedTuple):
-    """A notification as server-sent event: encoded once for all its readers."""
+    """A notification as a server-sent event, encoded once for all its readers."""
 
     sequence: int
     content: bytes
 
 
 class LiveStream:
-    """One reader: what waits to be sent to it; `is_open` until it falls behind."""
+    """A stream to one reader, with its queue; `is_open` until the reader falls behind."""
 
     def __init__(self) -> None:
         self._queue = asyncio.Queue[Chunk | None](_QUEUED + 1)
         self._is_open = True
 
     def put(self, chunks: Sequence[Chunk]) -> bool:
-        """Append chunks; close the stream if too many wait, and return whether it goes on."""
+        """Append chunks.
+
+        Close the stream if too many are queued, and return whether it is still open.
+        """
         if self._is_open:
             room = _QUEUED - self._queue.qsize()
             for chunk in chunks[:room]:
@@ -50,7 +53,7 @@ class LiveStream:
         return True
 
     def close(self) -> None:
-        """End the stream after what it holds."""
+        """End the stream after the chunks in its queue."""
         if self._is_open:
             self._is_open = False
             self._queue.put_nowait(None)
@@ -71,13 +74,13 @@ class LiveInboxes:
         self._most = tenant.settings.streams
         self._loop = loop
         self._streams: dict[str, set[LiveStream]] = {}  # changed only by the event loop
-        self._known: dict[str, int] = {}  # the last notification that was handed out
+        self._known: dict[str, int] = {}  # the last notification that was sent
         self._written: object = None
         self._lock = Lock()  # of a look at the store, and of what is known
         tenant.changed.append(self.look)
 
     def check_room(self, subscriber: str) -> None:
-        """Refuse one more stream of a subscriber that has many."""
+        """Refuse another stream if a subscriber has too many."""
         if len(self._streams.get(subscriber, ())) >= self._most:
             raise HttpProblem(
                 429, f"the subscriber has {self._most:,} live streams, the most allowed"
@@ -91,14 +94,16 @@ class LiveInboxes:
         Without a number, the stream begins with the first notification that is not read.
         """
         open_streams = self._streams.setdefault(subscriber, set())
-        if len(open_streams) >= self._most:  # several came at once, when there was room for one
+        if (
+            len(open_streams) >= self._most
+        ):  # several streams were opened at once, with room for only one
             return
         open_streams.add(stream)
         self._metrics.streams.inc()
         try:
             read = await asyncio.to_thread(self._enlist, subscriber)
             sequence = read if after is None else after
-            # The id counts for a reader that loses its connection before anything happens.
+            # The id lets a reader resume that loses its connection before anything happens.
             yield ServerSentEvent(id=str(sequence), retry=_RETRY_MS, sep="\n").encode()
             while page := await asyncio.to_thread(self._page, subscriber, sequence):
                 for chunk in page:
@@ -115,7 +120,7 @@ class LiveInboxes:
                 del self._streams[subscriber]
 
     def look(self) -> None:
-        """Hand out what is new in all live inboxes."""
+        """Send what is new in all live inboxes to their streams."""
         with self._lock:
             self._known = {name: n for name, n in self._known.items() if name in self._streams}
             written = self._store.notifications.written() if self._known else None
@@ -130,15 +135,15 @@ class LiveInboxes:
         self._loop.call_soon_threadsafe(self._hand_out, chunks)
 
     def close(self) -> None:
-        """End all streams; their readers connect again, to another server or a later one."""
+        """End all streams; their readers reconnect, to another server or a restarted one."""
         for streams in self._streams.values():
             for stream in streams:
                 stream.close()
 
     def _enlist(self, subscriber: str) -> int:
-        """Know an inbox up to its present end; return how far it is read.
+        """Register an inbox up to its current end; return how far it has been read.
 
-        What is written later is new to `look`, and what is there already is in the pages.
+        What is written later is new to `look`; what is already there is read in pages.
         """
         with self._lock:
             inbox = self._store.notifications.inbox(subscriber)
@@ -156,7 +161,7 @@ class LiveInboxes:
 
 
 class LivePush:
-    """The live inboxes of all tenants of a service; the `main` one has the tokens of all."""
+    """The live inboxes of all tenants of a service; the `main` tenant has everyone's tokens."""
 
     def __init__(self, main: Tenant) -> None:
         self._loop = asyncio.get_running_loop()

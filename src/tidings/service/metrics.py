@@ -1,4 +1,4 @@
-"""The metrics of a tenant, for Prometheus: requests, publications, streams, and what waits."""
+"""The metrics of a tenant, for Prometheus: requests, publications, streams, and backlogs."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 
 class TenantMetrics:
-    """A registry of its own, so that no tenant sees the figures of another."""
+    """The metrics of one tenant, in its own registry, so that no tenant sees those of another."""
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
@@ -31,28 +31,28 @@ class TenantMetrics:
         )
         self.seconds = Histogram(
             "tidings_request_seconds",
-            "Time from a request to the beginning of its answer.",
+            "Time from a request until its answer begins.",
             ["path"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
         self.publications = Counter(
             "tidings_publications",
-            "Publications by what came of them: accepted, repeated or refused.",
+            "Publications by result: accepted, repeated or refused.",
             ["result"],
             registry=self.registry,
         )
         self.streams = Gauge(
-            "tidings_streams", "Live streams that are open in this process.", registry=self.registry
+            "tidings_streams", "Open live streams of this process.", registry=self.registry
         )
         self.streamed = Counter(
             "tidings_stream_notifications",
-            "Notifications that were sent over live streams.",
+            "Notifications sent over live streams.",
             registry=self.registry,
         )
         self.streams_behind = Counter(
             "tidings_streams_behind",
-            "Live streams that were ended because their reader was too slow.",
+            "Live streams ended because their reader was too slow.",
             registry=self.registry,
         )
         self.registry.register(_StoreCollector(store))
@@ -64,7 +64,7 @@ class TenantMetrics:
 
 
 class _StoreCollector(Collector):
-    """What the store holds when the metrics are read."""
+    """Metrics that are read from the store when they are requested."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -78,11 +78,13 @@ class _StoreCollector(Collector):
         last, step = store.publications.last(), store.log.last()
         yield GaugeMetricFamily("tidings_publications_last", "The last publication.", last)
         yield GaugeMetricFamily(
-            "tidings_publications_waiting", "Not taken by the pipeline yet.", last - step.upto
+            "tidings_publications_waiting",
+            "Publications that the pipeline has not processed yet.",
+            last - step.upto,
         )
         yield GaugeMetricFamily(
             "tidings_changes_waiting",
-            "Changes of the catalogue that the pipeline does not work with yet.",
+            "Changes of the catalogue that the pipeline does not use yet.",
             store.catalogue.version() - step.version,
         )
         records = GaugeMetricFamily("tidings_records", "Records by kind.", labels=["kind"])
@@ -105,7 +107,7 @@ def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
     yield webhooks
     messages = GaugeMetricFamily(
         "tidings_webhook_messages",
-        "Messages that are not delivered: new, to be tried again, or given up.",
+        "Undelivered messages: waiting, to be retried, or given up.",
         labels=["state"],
     )
     for state in _UNDELIVERED:
@@ -114,11 +116,11 @@ def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:
 
 
 def _address_gauges(store: Store) -> Iterator[Metric]:
-    """Yield the figures of addresses by kind; one for each address would be too many."""
+    """Yield the figures of addresses by kind; one per address would be too many."""
     labels = ["kind", "state"]
     addresses = GaugeMetricFamily("tidings_addresses", "Addresses by state.", labels=labels)
     messages = GaugeMetricFamily(
-        "tidings_address_messages", "Notifications that are not delivered.", labels=labels
+        "tidings_address_messages", "Undelivered notifications.", labels=labels
     )
     for kind in PERSON_KINDS:
         summary = store.channels.summary(kind)
@@ -130,12 +132,15 @@ def _address_gauges(store: Store) -> Iterator[Metric]:
 
 
 def _queue_metrics(store: Store) -> Iterator[Metric]:
-    """Yield the figures of the channels of all subscribers; those of people are too many."""
+    """Yield the figures of the channels that serve all subscribers.
+
+    Those of people are too many.
+    """
     labels = ["channel", "kind"]
     sent = CounterMetricFamily("tidings_channel_sent", "Messages taken.", labels=labels)
-    failures = GaugeMetricFamily("tidings_channel_failures", "Failures in a row.", labels=labels)
+    failures = GaugeMetricFamily("tidings_channel_failures", "Consecutive failures.", labels=labels)
     messages = GaugeMetricFamily(
-        "tidings_channel_messages", "Messages that are not delivered.", labels=[*labels, "state"]
+        "tidings_channel_messages", "Undelivered messages.", labels=[*labels, "state"]
     )
     for channel in store.channels.queues():
         name = [channel.id, channel.kind]
@@ -168,7 +173,7 @@ class RequestMeter:
 
 
 def _note(scope: Scope, status: int, seconds: float) -> None:
-    """Count a request; one without a tenant is that of the operator, who has the main store."""
+    """Count a request; one without a tenant counts for the operator, who has the main store."""
     state: dict[str, Any] = scope.get("state", {})
     tenant = state.get("tenant") or scope["app"].state.gate.tenants.main
     route = scope.get("route")

@@ -1,6 +1,6 @@
-"""The OpenAPI description: schemas of the forms, and what each path accepts and answers.
+"""The OpenAPI description: the schemas of JSON forms, and what each path accepts and returns.
 
-Forms are read by `formats`, not by the web framework, so their schemas are written here, once.
+Forms are parsed by `formats`, not by the web framework, so their schemas are written here, once.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _FLAG: Final[Schema] = {"type": "boolean"}
 _OBJECT: Final[Schema] = {"type": "object"}
 _SCORE: Final[Schema] = {"type": "number", "minimum": 0}
 _MANY: Final[Schema] = {
-    "description": "Records like those that are sent alone; bad ones do not stop the others.",
+    "description": "Several records; bad ones do not stop the others.",
     "type": "array",
 }
 _PART: Final[Schema] = {
@@ -37,7 +37,6 @@ _PART: Final[Schema] = {
     ],
 }
 _KIND: Final[Schema] = {"type": "string", "enum": list(KINDS)}
-_EVERY: Final[Schema] = {"type": "string", "enum": list(EVERY)}
 _LABEL: Final[Schema] = {"type": "string", "maxLength": 100}
 _MARK: Final[Schema] = {"type": "string", "enum": list(MARKS)}
 _OUTCOME: Final[Schema] = {"type": "string", "enum": list(get_args(Outcome))}
@@ -54,12 +53,12 @@ def _form(*, optional: str = "", closed: bool = True, **properties: Schema) -> S
 
 
 def _all(schema: Schema, names: str) -> dict[str, Any]:
-    """Return the same schema for several fields, given as names with spaces between."""
+    """Return the same schema for several fields, whose names are separated by spaces."""
     return dict.fromkeys(names.split(), schema)
 
 
 def _request(required: str, **properties: Schema) -> Schema:
-    """Return the schema of a form that is sent: a field that is not required may be null."""
+    """Return the schema of a request: a field that is not required may be null."""
     optional = properties.keys() - required.split()
     forms: dict[str, Any] = {
         name: _maybe(form) if name in optional else form for name, form in properties.items()
@@ -89,6 +88,19 @@ _EVENT: Final[dict[str, Schema]] = {
     "sequence": _COUNT,
     "probabilities": _OBJECT,
     "content": _OBJECT,
+}
+_PUBLICATION: Final[dict[str, Any]] = {
+    "event": _ID,
+    "published_at": _TIME,
+    "attributes": _OBJECT,
+    "content": _OBJECT,
+}
+_WEBHOOK: Final[dict[str, Any]] = {"id": _ID, "subscriber": _ID, "url": _TEXT}
+_SCHEDULE: Final[dict[str, Any]] = {
+    "zone": {"description": "A time zone such as Europe/Athens.", **_TEXT},
+    "every": {"type": "string", "enum": list(EVERY)},
+    "at": {"description": "Local times of day, such as 08:00.", **_list(_TEXT)},
+    "days": {"description": "Days of the week, such as mon.", **_list(_TEXT)},
 }
 _REFUSED: Final[Schema] = _list(_form(position=_COUNT, detail=_TEXT))
 SCHEMAS: Final[dict[str, Schema]] = {
@@ -128,19 +140,19 @@ SCHEMAS: Final[dict[str, Schema]] = {
         id=_ID,
         subscriber=_ID,
         where={
-            "description": "A condition, as after `where` in SQL; or else `any`.",
+            "description": "A condition, as after `where` in SQL. Alternatively, `any`.",
             "type": "string",
             "examples": ["genre = 'drama' and year >= 2003"],
         },
         any={
-            "description": "Weighted predicates: `[condition, weight]` each.",
+            "description": "Weighted predicates, each as `[condition, weight]`.",
             **_list({"type": "array", "minItems": 2, "maxItems": 3}),
             "minItems": 1,
         },
         prefrank={"type": "number", "minimum": 0, "maximum": 1},
         score=_SCORE,
     ),
-    "lines": {"description": "JSON Lines: one object a line.", **_TEXT},
+    "lines": {"description": "JSON Lines: one object per line.", **_TEXT},
     "columns": {"description": "An Arrow stream or file.", "type": "string", "format": "binary"},
     "metrics": {"description": "The text format of Prometheus.", **_TEXT},
     "records": _MANY,
@@ -178,18 +190,16 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "feed_address": _form(atom=_TEXT, json=_TEXT),
     "feed_document": {"description": "Atom (RFC 4287), or JSON Feed 1.1."},
     "removed": _form(removed=_FLAG),
-    "webhook": _request("url", id=_ID, subscriber=_ID, url=_TEXT),
+    "webhook": _request("url", **_WEBHOOK),
     "webhook_secret": _form(secret=_TEXT),
     "webhook_state": _form(
         optional="secret",
-        id=_ID,
-        subscriber=_ID,
-        url=_TEXT,
+        **_WEBHOOK,
         created_at=_TIME,
         **_all(_COUNT, "sequence waiting failures"),
         disabled=_maybe(_TEXT),
         failed=_list(_FAILURE),
-        secret={"description": "Of a new one, and only once.", **_TEXT},
+        secret={"description": "Returned only once, for a new webhook.", **_TEXT},
     ),
     "webhooks": _form(items=_list(_ref("webhook_state"))),
     "channel": _request(
@@ -198,26 +208,20 @@ SCHEMAS: Final[dict[str, Schema]] = {
         kind=_KIND,
         address={"description": "A mailbox, or the URL of an incoming webhook.", **_TEXT},
         label=_LABEL,
-        zone={"description": "A time zone such as Europe/Athens.", **_TEXT},
-        every=_EVERY,
-        at={"description": "Local times of every day: 08:00.", **_list(_TEXT)},
-        days={"description": "Days of the week: mon.", **_list(_TEXT)},
+        **_SCHEDULE,
         min_rank=_SCORE,
         below_rank=_SCORE,
         interests=_list(_ID),
-        verified={"description": "What an administrator vouches for.", **_FLAG},
+        verified={"description": "Whether an administrator vouches for the address.", **_FLAG},
     ),
     "channel_code": _request("code", code=_TEXT),
     "channel_state": _form(
         id=_ID,
         subscriber=_ID,
         kind=_KIND,
-        address={"description": "Of a chat only the host, since the rest is secret.", **_TEXT},
+        address={"description": "For a chat, only the host, because the rest is secret.", **_TEXT},
         label=_LABEL,
-        zone=_TEXT,
-        every=_EVERY,
-        at=_list(_TEXT),
-        days=_list(_TEXT),
+        **_SCHEDULE,
         min_rank=_SCORE,
         below_rank=_maybe(_SCORE),
         interests=_list(_ID),
@@ -229,7 +233,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         disabled=_maybe(_TEXT),
         failed=_list(_FAILURE),
     ),
-    "channels": _form(items=_list(_ref("channel_state"))),
+    "channels": _form(items=_list(_ref("channel_state")), kinds=_list(_KIND)),
     "mark": _request("sequence mark", sequence=_COUNT | {"minimum": 1}, mark=_MARK),
     "marked": _form(marked=_FLAG),
     "marks": _form(
@@ -251,7 +255,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         k={"type": "integer", "minimum": 1, "maximum": 1_000},
         scorer=_PART,
         others={
-            "description": "How many of the others to explain; without it, nothing is explained.",
+            "description": "How many others to explain; without it, nothing is explained.",
             "type": "integer",
             "minimum": 0,
             "maximum": 100,
@@ -280,22 +284,19 @@ SCHEMAS: Final[dict[str, Schema]] = {
         rank=_maybe(_SCORE),
         reasons=_list(_OBJECT),
         text=_TEXT,
-        events={"description": "The events that it names, by id.", **_OBJECT},
+        events={"description": "The events that it mentions, by id.", **_OBJECT},
     ),
     "decision": _form(
         optional="content",
-        event=_ID,
-        published_at=_TIME,
-        attributes=_OBJECT,
-        content=_OBJECT,
+        **_PUBLICATION,
         outcome=_OUTCOME,
         verdict=_TEXT,
         rank=_maybe(_SCORE),
         matched=_list(_ID),
         other={"description": "The event that it is too similar to.", **_maybe(_ID)},
-        until={"description": "Until when it is held at most.", **_maybe(_TIME)},
+        until={"description": "The latest time until which it is held.", **_maybe(_TIME)},
         note=_maybe(_TEXT),
-        sequence={"description": "Of its notification.", **_maybe(_COUNT)},
+        sequence={"description": "The sequence number of its notification.", **_maybe(_COUNT)},
     ),
     "decisions": _form(publications=_COUNT, items=_list(_ref("decision")), next=_maybe(_ID)),
     "attributes": _form(
@@ -303,7 +304,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         items=_list(
             _form(
                 name=_NAME,
-                written={"description": "As conditions write it.", **_NAME},
+                written={"description": "The name in the syntax of conditions.", **_NAME},
                 publications=_COUNT,
                 types=_list(_NAME),
                 distinct=_COUNT,
@@ -316,15 +317,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         problem=_maybe(_form(detail=_TEXT, position=_maybe(_COUNT))),
         publications=_maybe(_COUNT),
         matched=_maybe(_COUNT),
-        examples=_list(
-            _form(
-                optional="content",
-                event=_ID,
-                published_at=_TIME,
-                attributes=_OBJECT,
-                content=_OBJECT,
-            )
-        ),
+        examples=_list(_form(optional="content", **_PUBLICATION)),
         advice=_list(_form(predicate=_TEXT, text=_TEXT)),
     ),
     "preview_question": _request(
@@ -333,7 +326,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         policy=_ref("policy"),
         where=_TEXT,
         subscriptions=_list(_ref("subscription")),
-        compare={"description": "Whether to compare with what is saved.", **_FLAG},
+        compare={"description": "Whether to compare with the saved policy.", **_FLAG},
         limit={"type": "integer", "minimum": 1, "maximum": 1_000},
     ),
     "preview": _form(
@@ -343,18 +336,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
         comparison=_ref("comparison"),
     ),
     "comparison": _form(
-        tried=_ref("figures"),
-        saved=_ref("figures"),
-        comes=_ref("change_list"),
-        goes=_ref("change_list"),
-        stays=_ref("change_list"),
+        **_all(_ref("figures"), "tried saved"),
+        **_all(_ref("change_list"), "comes goes stays"),
         timeline=_maybe(
             _form(
                 start=_TIME,
                 seconds=_SCORE,
-                published=_list(_COUNT),
-                tried=_list(_COUNT),
-                saved=_list(_COUNT),
+                **_all(_list(_COUNT), "published tried saved"),
             )
         ),
     ),
@@ -388,7 +376,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         set_aside=_form(count=_COUNT, items=_list(_form(subscriber=_ID, reason=_TEXT))),
         webhooks=_form(**_all(_COUNT, "total disabled failing outbox retries given_up")),
         samples={
-            "description": "Columns of samples, one every five seconds, of the last hour at most.",
+            "description": "Columns of samples, one every five seconds, for at most the last hour.",
             **_form(closed=False, times=_list(_TIME)),
         },
     ),
@@ -407,7 +395,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         any={"type": "array"},
         matches=_COUNT,
         microseconds={
-            "description": "The processor time of the condition for one publication, by itself.",
+            "description": "The processor time of this condition alone, per publication.",
             **_SCORE,
         },
         hint=_maybe(_TEXT),
@@ -416,7 +404,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "letter": _form(
         id=_COUNT,
         kind={"enum": ["dead", "late"]},
-        record={"description": "The event or other record, as far as it could be read."},
+        record={"description": "The event or other record, as far as it could be parsed."},
         reason=_TEXT,
         query=_TEXT,
         batch=_COUNT,
@@ -432,7 +420,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         status={"type": "integer"},
         detail=_TEXT,
         pointer={"description": "The field at fault, a JSON pointer (RFC 6901).", **_TEXT},
-        position={"description": "The character of a condition that is wrong.", **_COUNT},
+        position={"description": "The position of the error in a condition.", **_COUNT},
         parameter=_TEXT,
         error={"description": "The exception that `tidings.Client` raises.", **_TEXT},
     ),
@@ -441,13 +429,13 @@ _PROBLEMS: Final = {
     400: "The body cannot be parsed.",
     401: "There is no valid token.",
     403: "The token does not allow this.",
-    404: "There is no such thing.",
-    405: "The path does not have this method.",
-    408: "The body came too slowly.",
+    404: "The record does not exist.",
+    405: "The path does not support this method.",
+    408: "The body arrived too slowly.",
     409: "The state does not allow this.",
-    412: "It exists already, or does not exist, unlike the request says.",
+    412: "The condition of the request, such as If-None-Match, does not hold.",
     413: "The body is too large.",
-    415: "The body has another type.",
+    415: "The type of the body is not supported.",
     422: "A field or parameter is wrong.",
     429: "There were too many requests.",
     503: "The store cannot be reached, or the service has just started.",
@@ -463,7 +451,7 @@ def accepts(schema: str, **others: Sequence[str]) -> dict[str, Any]:
 
 
 def answers(schema: str, *statuses: int, media_type: str = "application/json") -> dict[str, Any]:
-    """Return the description of the answers: a schema, and problems."""
+    """Return the description of the responses: a schema, and problems."""
     problem = {"content": {PROBLEM: {"schema": _ref("problem")}}}
     responses: dict[int | str, Any] = {
         status: {"description": description, **problem} for status, description in _PROBLEMS.items()
@@ -486,7 +474,7 @@ def describe(app: FastAPI) -> Schema:
             tags=app.openapi_tags,
         )
         schemas = description.setdefault("components", {}).setdefault("schemas", {})
-        schemas.clear()  # the framework's own, of answers that are never given
+        schemas.clear()  # the framework's own, for responses that are never sent
         schemas.update(SCHEMAS)
         app.openapi_schema = description
     return app.openapi_schema

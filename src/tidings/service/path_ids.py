@@ -1,4 +1,4 @@
-"""Ids in paths: each is one segment, also if it holds slashes, which the caller writes as %2F.
+"""Ids in paths: each is one segment, even if it contains slashes, which are written as %2F.
 
 A server decodes the whole path before it is routed, so `a%2Fb` would become two segments. The
 middleware decodes segment by segment, and marks the slashes within one until the id is read.

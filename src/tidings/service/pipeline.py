@@ -1,7 +1,7 @@
-"""The pipeline of a service: takes publications and changes from a store, and delivers into it.
+"""The pipeline of a service: takes publications and changes from a store, and writes deliveries.
 
 Each step and its deliveries are written in one transaction. After a crash, the log says how far the
-engine had come: nothing is lost, and nothing is done twice.
+engine had come, so nothing is lost and nothing is done twice.
 """
 
 import logging
@@ -20,20 +20,20 @@ from tidings.store.engine_log import QUERY
 
 _LOG: Final = logging.getLogger(__name__)
 STEP_EVENTS: Final = 1_000
-"""Publications of one step at most."""
+"""The maximum number of publications in one step."""
 PATIENCE_US: Final = 2 * SECOND_US
-"""How far the clock of the stream stays behind, so that publications under way are not late."""
+"""How far the clock of the stream lags behind, so that publications in transit are not late."""
 _PACE_S: Final = 0.03
-"""From one step to the next: each is a commit, for which publishers wait, however few it takes."""
+"""The minimum time between steps: each is a commit that publishers wait for, whatever its size."""
 _TICK_S: Final = 1.0
 _CHECKPOINT_EVERY_S: Final = 10.0
 _NOTHING: Final = StepOutput([], [], [])
 _SHARE: Final = 50
-"""A checkpoint is due after this many times the time that the last one took."""
+"""A checkpoint is due after this multiple of the time that the last one took."""
 
 
 class Pipeline:
-    """The durable engine of a store at work. Several may run: each step is taken by one of them."""
+    """Runs the durable engine of a store. Several may run: each step is taken by one of them."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Pipeline:
         self._cost_s = 0.0
 
     def run(self, stop: Flag) -> None:
-        """Take steps until the flag is set; then write a checkpoint, for a quick start."""
+        """Take steps until the flag is set; then write a checkpoint, for a quick restart."""
         watch = self._store.database.watch()
         try:
             while not stop.is_set():
@@ -72,11 +72,11 @@ class Pipeline:
             watch.close()
 
     def run_once(self) -> bool:
-        """Take what is pending as one step; return whether there was anything."""
+        """Process everything pending as one step; return whether there was anything."""
         durable, log = self._durable, self._store.log
         now_us = int(self._clock() * SECOND_US) - PATIENCE_US
         pending = log.pending(durable.step, STEP_EVENTS)
-        # Publications that have waited come first: a clock that passed them would make them late.
+        # Waiting publications come first: if the clock passed them, they would be late.
         output = _NOTHING if pending.publications else self._advance_clock(now_us)
         if not (
             output.deliveries or pending.publications or pending.version > durable.step.version
@@ -84,7 +84,7 @@ class Pipeline:
             return False
         upto = pending.publications[-1].number if pending.publications else durable.step.upto
         number = durable.step.number + 1
-        # The engine has reached this time already; who repeats the step gets there first as well.
+        # The engine has already reached this time, and so will any process that repeats the step.
         step = EngineStep(number, self._clock_us, pending.version, upto)
         more = durable.run(step._replace(clock_us=None), pending.publications)
         durable.step = step
@@ -111,7 +111,7 @@ class Pipeline:
             self._cost_s = self._saved_at - began
 
     def _begin_again(self) -> None:
-        """Return to what is written: the engine has taken a step that is not."""
+        """Return to the last written state, dropping a step that was taken but not written."""
         self._durable = DurableEngine(self._store, self._lateness)
         self._durable.catch_up()
         self._clock_us = None

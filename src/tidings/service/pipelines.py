@@ -28,14 +28,14 @@ Work = Callable[[Store, str, ServiceSettings, Flag], None]
 
 
 def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
-    """Run pipelines and send webhooks until the flag is set; new tenants join meanwhile."""
+    """Run pipelines and send webhooks until the flag is set; new tenants may join at any time."""
     _run_for_tenants(address, settings, stop, elsewhere=())
 
 
 def start_beside_spark(
     address: str, settings: ServiceSettings, stop: Flag, on_spark: Collection[str]
 ) -> Thread:
-    """Start what Spark leaves: webhooks of all tenants, and the pipelines of those not on Spark."""
+    """Start the webhooks of all tenants, and the pipelines of those that are not on Spark."""
     arguments = (address, settings, stop, [f"pipeline of tenant {tenant}" for tenant in on_spark])
     thread = Thread(target=_run_for_tenants, args=arguments, daemon=True)
     thread.start()
@@ -45,7 +45,7 @@ def start_beside_spark(
 def _run_for_tenants(
     address: str, settings: ServiceSettings, stop: Flag, elsewhere: Collection[str]
 ) -> None:
-    """Run each work for each tenant, but those that are done elsewhere."""
+    """Run each job for each tenant, except those that are done elsewhere."""
     works: dict[str, Work] = {"pipeline": _deliver, "channels": _send}
     threads = dict[str, Thread]()
     with open_store(address) as store:
@@ -65,7 +65,7 @@ def _run_for_tenants(
 
 
 def _send(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
-    """Send what webhooks, people and queues are to get of a tenant."""
+    """Send the deliveries of a tenant to its webhooks, people and queues."""
     now_us = time.time_ns() * SECOND_US // 10**9
     queues = [queue for queue in settings.queues if queue.tenant == tenant]
     declare(store, queues, now_us)
@@ -82,9 +82,9 @@ def _deliver(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -
 
 
 def _run(address: str, tenant: str, work: Work, settings: ServiceSettings, stop: Flag) -> None:
-    """Do the work of a tenant; what fails is logged, and started again later."""
+    """Do a job of a tenant; a failure is logged, and the job is restarted later."""
     try:
         with open_store(address, tenant=tenant) as store:
             work(store, tenant, settings.of_tenant(tenant), stop)
     except TidingsError:
-        _LOG.exception("the %s has failed, and will start again", current_thread().name)
+        _LOG.exception("the %s failed and will be restarted", current_thread().name)

@@ -1,7 +1,7 @@
 """Errors as problem details (RFC 9457): what is wrong, and where in the request.
 
-A `pointer` (RFC 6901) leads to the field of the body at fault, and a `position` to the character of
-its text where a condition cannot be read.
+A `pointer` (RFC 6901) names the field of the body at fault, and a `position` the character at which
+a condition cannot be parsed.
 """
 
 import logging
@@ -28,18 +28,18 @@ _HARMLESS: Final = {
     "published_at": 0,
 }
 _HARMLESS_TYPES: Final = {str: "x is not null", int: 1, float: 1}
-"""Values that are right for required fields, and in lists of them."""
+"""Values that are valid for required fields, and for lists of them."""
 _SEARCHED: Final = 10_000
 """The largest form, in characters of its `repr`, in which the field at fault is searched."""
 _WORK: Final = 300_000
-"""The characters that may be read again in that search: a large list is pointed at as a whole."""
+"""The characters that the search may parse again: a large list is pointed at as a whole."""
 
 Form = dict[str, Any]
 Load = Callable[[Form], object]
 
 
 class HttpProblem(Exception):
-    """A request that is refused: the status, what is wrong, and where."""
+    """A refused request: the status, what is wrong, and where."""
 
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
@@ -71,10 +71,10 @@ def load_form(load: Load, form: Any, base: str = "") -> Any:
 
 
 def find_pointer(load: Load, form: Any) -> str:
-    """Return the pointer to the smallest part of a form without which it is not refused.
+    """Return a pointer to the smallest part of a form that causes its refusal.
 
-    Each part in turn is left out, or replaced by a harmless value; the error goes away, or becomes
-    another one, where the part is at fault.
+    Each part in turn is left out, or replaced by a harmless value; where the error disappears or
+    changes, the part is at fault.
     """
     size = len(repr(form))
     if not isinstance(form, dict) or size > _SEARCHED:
@@ -89,9 +89,9 @@ def find_pointer(load: Load, form: Any) -> str:
 def _guilty(
     load: Load, form: Form, path: list[str | int], error: str | None, most: int
 ) -> str | int | None:
-    """Return the key of the member at fault in the part of a form at a path; None if none is.
+    """Return the key of the member at fault in the part of a form at a path, or None.
 
-    A part of more than `most` members is not searched.
+    A part with more than `most` members is not searched.
     """
     part: Any = form
     for key in path:
@@ -138,7 +138,7 @@ def _replaced(form: Any, path: list[str | int], instead: bool) -> Any:
 
 
 def find_position(form: Any, pointer: str) -> int | None:
-    """Return the position of the first character that cannot be read, in a condition."""
+    """Return the position of the first character of a condition that cannot be parsed."""
     part, keys = form, pointer.split("/")[1:]
     if "where" not in keys[-1:] and "any" not in keys[-3:]:
         return None
@@ -170,7 +170,7 @@ def _place(request: Request) -> str:
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Make the application answer every error with a problem."""
+    """Make the application answer every error with problem details."""
 
     @app.exception_handler(HttpProblem)
     def answer(request: Request, problem: HttpProblem) -> JSONResponse:

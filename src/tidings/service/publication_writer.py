@@ -1,4 +1,4 @@
-"""Publications of concurrent requests, written together: one commit, and one sync, for many."""
+"""Writes publications of concurrent requests together: one commit, and one sync, for many."""
 
 import time
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tidings.store.publications import NewPublication, Publications
 
 @dataclass(eq=False)
 class _Job:
-    """The publications of a request, and what came of them."""
+    """The publications of a request, and their results."""
 
     publications: Sequence[NewPublication]
     new: list[bool] = field(default_factory=list)
@@ -20,7 +20,10 @@ class _Job:
 
 
 class PublicationWriter:
-    """Accepts publications of many threads; who gets the lock writes for all that wait."""
+    """Accepts publications of many threads.
+
+    The thread that gets the lock writes for all waiting.
+    """
 
     def __init__(self, publications: Publications) -> None:
         self._publications = publications
@@ -42,7 +45,7 @@ class PublicationWriter:
         return job.new
 
     def _write(self, jobs: list[_Job]) -> None:
-        """Write the publications of all jobs; an error is that of each of them."""
+        """Write the publications of all jobs; an error applies to each of them."""
         everything = [publication for job in jobs for publication in job.publications]
         try:
             new = self._publications.accept(everything, time.time_ns() * SECOND_US // 10**9)

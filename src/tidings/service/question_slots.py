@@ -1,4 +1,4 @@
-"""Questions that compute for long take turns, so that threads are left for all other requests."""
+"""Limits concurrent expensive questions, so that threads remain for all other requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.service.problems import HttpProblem
 
 _AT_ONCE: Final = 4
-"""Questions of one tenant that are answered at a time: few of the 40 threads."""
+"""How many questions of one tenant are answered at a time: a few of the 40 threads."""
 _OWN_AT_ONCE: Final = 2
-"""Of these, questions of one caller."""
+"""How many of these may be from one caller."""
 _OWN_ASKED: Final = 50
-"""Unanswered questions of one caller, those in progress included."""
+"""The maximum number of unanswered questions of one caller, including those in progress."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class QuestionSlots:
         if own.asked >= _OWN_ASKED:
             raise HttpProblem(
                 429,
-                f"{_OWN_ASKED} questions are not answered yet; try again later",
+                f"{_OWN_ASKED} questions are still unanswered; try again later",
                 headers={"Retry-After": "1"},
             )
         own.asked += 1

@@ -1,17 +1,23 @@
-"""Questions about the recent publications, answered by replay.
+"""Questions about recent publications, answered by replay.
 
-Deliveries are a function of the sequence of publications. So the recent ones, published again to an
-engine with one subscriber, show what it got, why, and what it would have got with another policy;
-whichever engine has delivered.
+Deliveries are a function of the sequence of publications. So publishing the recent ones again to an
+engine with one subscriber shows what it received and why, and what it would have received with
+another policy, whichever engine made the deliveries.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from tidings.engine.explain import Explanation
 from tidings.engine.explainer import Explainer
+from tidings.engine.subscriber_replay import RecordedSteps, ReplayResult
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.records import Delivery, Event, Subscription
+from tidings.model.values import SECOND_US, format_time
 from tidings.policy import Subscriber
 from tidings.service.access import Caller
 from tidings.service.problems import Form, HttpProblem
@@ -19,11 +25,15 @@ from tidings.service.recent import Interest
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
+_BARS: Final = 48
+"""The number of intervals in a timeline."""
+
 
 def find_interest(caller: Caller, subscriber: str) -> Interest:
-    """Return what a subscriber wants at present; who only owns subscriptions has the default.
+    """Return the current policy and subscriptions of a subscriber.
 
-    One that does not exist is refused, unless it is the caller.
+    An owner of subscriptions that is not a subscriber has the default policy; one that does not
+    exist is refused, unless it is the caller.
     """
     tenant = caller.tenant
     catalogue, most = tenant.store.catalogue, tenant.settings.subscriptions
@@ -40,12 +50,12 @@ def find_interest(caller: Caller, subscriber: str) -> Interest:
 def explain_delivery(caller: Caller, subscriber: str, event: str) -> Form:
     """Explain why a subscriber did or did not get a recent publication.
 
-    Beside the explanation, the form has its `text`, and the `events` that it names.
+    In addition to the explanation, the form has its `text`, and the `events` that it mentions.
     """
     tenant = caller.tenant
     recent = {each.id: each for each in tenant.recent.events()}
     if event not in recent:
-        detail = "there is no such event among the recent publications that the pipeline has taken"
+        detail = "this event is not among the recent publications that the pipeline has processed"
         raise HttpProblem(404, detail, error="InvalidEvent")
     explainer = _explainer(caller, subscriber)
     delivery = tenant.store.notifications.get(subscriber, event)
@@ -64,7 +74,7 @@ class DecisionQuery(NamedTuple):
 
 
 def list_decisions(caller: Caller, subscriber: str, query: DecisionQuery) -> Form:
-    """Return what became of recent publications for a subscriber, newest first.
+    """Return the outcomes of recent publications for a subscriber, newest first.
 
     `show` is `all`, `matched`, `unsent` (what matched and was not delivered) or `unmatched`.
     """
@@ -122,15 +132,15 @@ def _explainer(caller: Caller, subscriber: str) -> Explainer:
 
 
 def _as_delivered(explanation: Explanation, delivery: Delivery | None) -> Explanation:
-    """Return an explanation with the delivery that the store has; a replay may know another."""
+    """Return an explanation with the delivery in the store, which a replay may not repeat."""
     if (delivery is None) == (explanation.delivery is None):
         return replace(explanation, delivery=delivery)
-    note = "it was decided by subscriptions, a policy or older publications that are gone by now"
+    note = "it was decided by subscriptions, a policy or older publications that no longer exist"
     return replace(explanation, delivery=delivery, standing=None, note=note)
 
 
 def _named(explanation: Explanation) -> list[str]:
-    """Return the ids of the events that an explanation names, its own first."""
+    """Return the ids of the events that an explanation mentions, its own first."""
     choices = explanation.standing.choices if explanation.standing else ()
     rivals = [rival.event for choice in choices for rival in choice.chosen]
     others = [verdict.other for verdict in explanation.rules if verdict.other]
@@ -146,7 +156,7 @@ def _event_form(event: Event) -> Form:
 def check_condition(tenant: Tenant, subscription: Subscription, examples: int) -> Form:
     """Return how many recent publications a condition matches, the newest of them, and advice.
 
-    Advice names the predicates that hold for none of the publications, and what may be meant.
+    Advice names the predicates that hold for none of the publications, and a likely correction.
     """
     events = tenant.recent.events()
     matching = [event for event in events if subscription.matches(event)]
@@ -160,3 +170,54 @@ def check_condition(tenant: Tenant, subscription: Subscription, examples: int) -
     newest = [{"event": event.id, **_event_form(event)} for event in matching[: -examples - 1 : -1]]
     counts = {"publications": len(events), "matched": len(matching)}
     return counts | {"examples": newest, "advice": advice}
+
+
+def compare(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps, limit: int) -> Any:
+    """Compare two replays: figures of both, what comes, goes and stays, and a timeline.
+
+    Lists start with the newest. An event stays if both deliver it, at whatever time.
+    """
+    had = {delivery.event for delivery in saved.deliveries}
+    has = {delivery.event for delivery in tried.deliveries}
+    changes = {
+        "comes": [each for each in tried.deliveries if each.event not in had],
+        "goes": [each for each in saved.deliveries if each.event not in has],
+        "stays": [each for each in tried.deliveries if each.event in had],
+    }
+    return {
+        "tried": tried.report.to_dict(),
+        "saved": saved.report.to_dict(),
+        **{name: _listed(deliveries, limit) for name, deliveries in changes.items()},
+        "timeline": _timeline(tried, saved, recording),
+    }
+
+
+def _listed(deliveries: Sequence[Delivery], limit: int) -> dict[str, Any]:
+    newest = islice(reversed(deliveries), limit)
+    return {"count": len(deliveries), "items": [delivery.to_dict() for delivery in newest]}
+
+
+def _timeline(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps) -> Any:
+    """Return counts of publications and deliveries in equal intervals.
+
+    None if there are too few.
+    """
+    if not recording.steps:
+        return None
+    published = [step.now.us for step in recording.steps]
+    delivered = [each.delivered_us for each in (*tried.deliveries, *saved.deliveries)]
+    start, end = published[0], max([published[-1], *delivered])
+    if start == end:
+        return None
+
+    def counts(times: Iterable[int]) -> list[int]:
+        bars, _ = np.histogram(np.fromiter(times, np.int64), _BARS, (start, end))
+        return [int(bar) for bar in bars]
+
+    return {
+        "start": format_time(start),
+        "seconds": (end - start) / SECOND_US / _BARS,
+        "published": counts(published),
+        "tried": counts(delivery.delivered_us for delivery in tried.deliveries),
+        "saved": counts(delivery.delivered_us for delivery in saved.deliveries),
+    }

@@ -1,4 +1,4 @@
-"""The recent publications of a tenant, and replays of them for subscribers that try something."""
+"""The recent publications of a tenant, and replays of them for previews and explanations."""
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from tidings.diversify.distance import Overlap
-from tidings.diversify.event_tokens import hash_events
+from tidings.diversify.hashed_distances import hash_events
 from tidings.engine.subscriber_replay import InterestReplay, RecordedSteps, record
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
@@ -15,7 +15,7 @@ from tidings.service.durable_engine import read_event
 from tidings.store import EngineStep, Store
 
 _REPLAYS: Final = 16
-"""Interests whose matches are kept."""
+"""The number of interests whose matches are kept."""
 
 
 class Interest(NamedTuple):
@@ -26,14 +26,14 @@ class Interest(NamedTuple):
 
 
 class RecentStream(NamedTuple):
-    """The last publications that the pipeline has taken, and its last step."""
+    """The last publications that the pipeline has processed, and its last step."""
 
     step: EngineStep
     events: list[Event]
 
 
 class RecentPublications:
-    """The last publications that the pipeline has taken, parsed once."""
+    """The last publications that the pipeline has processed, parsed once."""
 
     def __init__(self, store: Store, most: int) -> None:
         self._store, self._most = store, most
@@ -46,16 +46,16 @@ class RecentPublications:
         return self.stream().events
 
     def stream(self) -> RecentStream:
-        """Return the last publications, with the step up to which they were taken."""
+        """Return the last publications, with the step up to which they were processed."""
         with self._lock:
             step, new = self._store.log.last(), list[Event]()
             first = max(self._last, step.upto - self._most)
             for number, form in self._store.publications.after(first, self._most, step.upto):
                 self._last = number
-                with suppress(ValueError, TypeError, LookupError):  # it is a dead letter by now
+                with suppress(ValueError, TypeError, LookupError):  # it has become a dead letter
                     if form is not None:
                         new.append(read_event(form))
-            # Events keep their hashes, so that the first replay need not compute all of them.
+            # Events keep their hashes, so that the first replay does not compute all of them.
             hash_events(new, Overlap())
             self._events += new
             return RecentStream(step, list(self._events))
@@ -64,9 +64,9 @@ class RecentPublications:
 class Replays:
     """Replays of the recent publications, kept until the pipeline takes its next step.
 
-    A replay keeps the matches of its subscriber: whoever moves a slider asks again and again with
-    the same subscriptions, and only the policy is another one. The replay of the next step matches
-    only what is new.
+    A replay keeps the matches of its subscriber: moving a slider asks repeatedly with the same
+    subscriptions, and only the policy changes. The replay of the next step matches only what is
+    new.
     """
 
     def __init__(self, recent: RecentPublications, lateness: str) -> None:

@@ -1,4 +1,4 @@
-"""Retention: what is older than a service keeps is deleted, now and then."""
+"""Retention: records older than a service keeps are deleted periodically."""
 
 import logging
 import time
@@ -14,9 +14,9 @@ _EVERY_S: Final = 600.0
 
 @dataclass
 class Retention:
-    """Deletes notifications and publications of a store after a time, and failures of channels.
+    """Deletes old notifications, publications and channel failures of a store.
 
-    What was delivered or published is remembered by its id, so that it is not repeated.
+    The ids of what was delivered or published are remembered, so that nothing is repeated.
     """
 
     store: Store

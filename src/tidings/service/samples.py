@@ -1,7 +1,7 @@
-"""The figures of a tenant over time: a ring of samples in memory, and what they say of its health.
+"""The figures of a tenant over time: a ring buffer of samples in memory, and its health.
 
-The ring belongs to the process: a restart begins a new one. What is to be kept for longer belongs
-in a monitoring system, which reads `/metrics`.
+The ring buffer belongs to the process, and a restart starts a new one. To keep figures longer, use
+a monitoring system that reads `/metrics`.
 """
 
 import time
@@ -19,11 +19,11 @@ EVERY_S: Final = 5.0
 KEPT: Final = 720
 """Samples of one hour."""
 _STALLED_S: Final = 15.0
-"""A pipeline that takes nothing for so long, although something waits, is stalled."""
+"""A pipeline that processes nothing for this long although something is waiting is stalled."""
 
 
 class Sample(NamedTuple):
-    """The figures of one moment; those of what was published, taken and so on only ever rise."""
+    """The figures of one moment; counters such as published and taken only ever increase."""
 
     at_us: int
     published: int

@@ -18,7 +18,7 @@ from tidings.store import open_store
 _STOP_S: Final = 5
 _SWITCH_S: Final = 0.0005
 _YOUNG_OBJECTS: Final = 20_000
-"""New objects between two collections of garbage: a request makes a few hundred, most of which are
+"""New objects between two garbage collections: a request creates a few hundred, most of which are
 freed without one. With Python's default of 700, a preview takes a tenth longer."""
 _BACKLOG: Final = 2_048
 _CONNECTIONS: Final = 5_000
@@ -26,10 +26,9 @@ _MOST_HEAD_BYTES: Final = 32_000
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP that waits for the head of a request only so long, and reads only so much of it.
+    """HTTP with limits on the time and size of the head of a request.
 
-    What comes after an answer, such as the rest of a body that was refused, is read no longer than
-    that either.
+    The same time limit applies to what follows an answer, such as the rest of a refused body.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -45,7 +44,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # Any byte ends the time-out of an idle connection, also one that begins no request.
+        # Any byte ends the time-out of an idle connection, even one that starts no request.
         if self._timer is None and self.cycle.response_complete:
             self._expect_head()
 
@@ -67,7 +66,10 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be parsed; a handler that waits for the rest writes nothing more."""
+        """Answer a request that cannot be parsed.
+
+        A handler that waits for the rest writes nothing.
+        """
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -91,9 +93,9 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 class WebServer(uvicorn.Server):
-    """A server that listens from the start, so that its port is known; signals are its owner's.
+    """A server that listens on creation, so that its port is known; its owner handles signals.
 
-    Without tokens in the store, it is refused to listen beyond the loopback interface.
+    Without tokens in the store, it refuses to listen beyond the loopback interface.
     """
 
     def __init__(
@@ -123,18 +125,18 @@ class WebServer(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until `stop` is called."""
-        # A thread that computes hands over to the event loop after 0.5 ms, not after 5.
+        # A busy thread yields to the event loop after 0.5 ms, not after 5.
         sys.setswitchinterval(_SWITCH_S)
         gc.set_threshold(_YOUNG_OBJECTS)
         super().run(sockets or [self.socket])
         self.socket.close()
 
     def stop(self) -> None:
-        """Stop after the requests under way; safe to call from another thread or a signal."""
+        """Stop after the requests in progress; safe to call from another thread or a signal."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End live streams, which would go on for ever, and wait for the other requests."""
+        """End live streams, which would continue forever, and wait for the other requests."""
         self._app.state.live.close()
         await super().shutdown(sockets)
 
@@ -158,9 +160,12 @@ def check_exposure(address: str, host: str) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # `create_server` leaves its socket open if the host is no name at all: resolve it first.
+        # `create_server` leaves its socket open if the host is not a valid name, so resolve it
+        # first.
         socket.getaddrinfo(host.replace("\0", " ") or None, port)
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, TypeError, ValueError) as error:  # the last two: no name at all
-        reason = getattr(error, "strerror", None) or "this is no address or name of this machine"
+    except (OSError, TypeError, ValueError) as error:  # the last two: not a valid name
+        reason = (
+            getattr(error, "strerror", None) or "this is not an address or name of this machine"
+        )
         raise TidingsError(f"cannot listen on {shown(host)}:{port}: {reason}") from None

@@ -19,10 +19,10 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """What a service accepts, how much of it, and how it is processed."""
+    """The limits of a service, and how it processes requests."""
 
     limits: Limits = field(default_factory=Limits.public)
-    """Of one record, condition or policy."""
+    """The limits of one record, condition or policy."""
     body_bytes: int = 16_000_000
     """Bytes of one request."""
     body_records: int = 100_000
@@ -32,7 +32,7 @@ class ServiceSettings:
     body_s: float = 30.0
     """How long its body may take."""
     rate: int = 1_000
-    """Requests per second of one token, on average; bursts of twice as many pass."""
+    """Requests per second of one token, on average; bursts of twice as many are allowed."""
     subscriptions: int = 1_000
     """Subscriptions of one subscriber."""
     lateness: str = "0s"
@@ -40,7 +40,7 @@ class ServiceSettings:
     future_us: int = 300 * SECOND_US
     """How far ahead of the clock a publication may be."""
     keep_us: int | None = None
-    """How long notifications and publications are kept; None means for ever."""
+    """How long notifications and publications are kept; None means forever."""
     recent: int = 10_000
     """Publications that `explain` and `preview` look at."""
     wait_s: float = 30.0
@@ -54,23 +54,24 @@ class ServiceSettings:
     webhook_hosts: tuple[str, ...] = ("*",)
     """Hosts that webhooks may name; `*.example.com` stands for all below one."""
     webhook_networks: tuple[str, ...] = ()
-    """Networks such as 10.0.0.0/8 that webhooks may reach although they are not public."""
+    """Networks such as 10.0.0.0/8 that are not public but that webhooks may reach."""
     channels: int = 20
     """Channels of one subscriber: addresses of mail and chats."""
     queues: tuple[DeclaredChannel, ...] = ()
-    """Channels that the config declares: queues that get the deliveries of all subscribers."""
+    """Channels that the config declares: queues that receive the deliveries of all subscribers."""
     mail: SmtpSettings | None = None
     """The server that mail goes through; without one, the service sends no mail."""
     template: CardTemplate = field(default_factory=CardTemplate.load)
     """What notifications look like in mail and chats."""
     templates: Mapping[str, CardTemplate] = field(default_factory=dict)
-    """Templates of tenants that have one of their own."""
+    """The templates of tenants that have their own."""
     entries: tuple[EntryDraft, ...] = ()
-    """Where people read whom the operator has entered, of the default tenant."""
+    """Addresses of people in the default tenant that the operator has entered."""
     public_url: str | None = None
-    """Where readers reach the service; without it, messages have no links to it."""
+    """The public address of the service; without it, messages have no links to it."""
     track: bool = False
-    """Whether links in mail lead through the service, and a picture tells that it was opened."""
+    """Whether links in mail lead through the service, and a picture records that mail was
+    opened."""
 
     def of_tenant(self, name: str) -> "ServiceSettings":
         """Return the settings of one tenant, with its own template if it has one."""
@@ -79,11 +80,11 @@ class ServiceSettings:
 
     @property
     def rules(self) -> TargetRules:
-        """Where webhooks and chats may be."""
+        """The hosts and networks that webhooks and chats may use."""
         return TargetRules.of(self.webhook_hosts, self.webhook_networks)
 
     @property
     def people(self) -> PersonSettings:
-        """What the channels of people need."""
+        """The settings for the channels of people."""
         links = ReaderLinks(self.public_url, self.track)
         return PersonSettings(self.template, links, self.rules, self.mail)

@@ -1,4 +1,4 @@
-"""Requests that wait for the pipeline, in the event loop: none of them holds a thread."""
+"""Requests that wait for the pipeline in the event loop, without holding a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,11 +17,14 @@ class StepWaits:
         self._waiting: dict[asyncio.Future[None], IsEnough] = {}  # changed by the event loop only
 
     async def until(self, is_enough: IsEnough, seconds: float) -> bool:
-        """Wait until the last step of the pipeline is enough; return whether it is."""
+        """Wait until the last step of the pipeline satisfies a condition.
+
+        Return whether it does.
+        """
         reached = asyncio.get_running_loop().create_future()
         self._waiting[reached] = is_enough
         try:
-            # `look` sees every step that is written from now on, and this an earlier one.
+            # `look` sees every step that is written from now on; this check sees earlier ones.
             if is_enough(await asyncio.to_thread(self._log.last)):
                 return True
             done, _ = await asyncio.wait([reached], timeout=seconds)
@@ -30,7 +33,7 @@ class StepWaits:
             del self._waiting[reached]
 
     def look(self) -> None:
-        """Wake those for whom the last step is enough; one query serves all that wait."""
+        """Wake the requests that the last step satisfies; one query serves all of them."""
         for loop in {reached.get_loop() for reached in list(self._waiting)}:
             loop.call_soon_threadsafe(self._tell, self._log.last())
 

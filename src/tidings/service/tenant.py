@@ -1,4 +1,4 @@
-"""Tenants: each has a store, an engine, limits and metrics of its own, and shares nothing."""
+"""Tenants: each has its own store, engine, limits and metrics, and shares nothing."""
 
 import logging
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from tidings.store.address import DEFAULT_TENANT
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
 _START_S: Final = 5.0
-"""How long requests wait for an engine that replays steps after a start."""
+"""How long requests wait for an engine that is replaying steps after a start."""
 _STOP_S: Final = 10.0
 _CATCH_UP_EVERY_S: Final = 0.1
 _MANY_STEPS: Final = 10_000
 
 
 class Tenant:
-    """What one tenant has: a store, and an engine that follows the steps of its pipeline.
+    """One tenant: a store, and an engine that follows the steps of its pipeline.
 
     The functions in `changed` are called, in a thread, after each commit to the store.
     """
@@ -59,12 +59,12 @@ class Tenant:
             thread.start()
 
     def engine(self) -> DurableEngine:
-        """Return the engine, after all steps that are written by now.
+        """Return the engine, after all steps written so far.
 
-        While it replays many of them, because the service has just started, it is refused.
+        While it replays many steps because the service has just started, requests are refused.
         """
         if not self._is_near.wait(_START_S):
-            detail = "the service is still replaying what happened before its start; try again"
+            detail = "the service has just started and is still replaying earlier steps; try again"
             raise HttpProblem(503, detail, headers={"Retry-After": "5"})
         return self._caught_up()
 
@@ -74,11 +74,14 @@ class Tenant:
             return self._engine
 
     async def wait_applied(self, version: int) -> bool:
-        """Wait until the pipeline works with a version of the catalogue; return whether it does."""
+        """Wait until the pipeline uses a version of the catalogue; return whether it does."""
         return await self.wait_for(lambda step: step.version >= version)
 
     async def wait_for(self, is_enough: IsEnough) -> bool:
-        """Wait until the last step of the pipeline is enough; return whether it is."""
+        """Wait until the last step of the pipeline satisfies a condition.
+
+        Return whether it does.
+        """
         return await self._waits.until(is_enough, self.settings.wait_s)
 
     def close(self) -> None:
@@ -90,7 +93,7 @@ class Tenant:
         self.store.close()
 
     def _save_if_long(self, durable: DurableEngine) -> None:
-        """Write a checkpoint if no pipeline does: one on Spark keeps its state elsewhere."""
+        """Write a checkpoint if no pipeline does, as on Spark, which keeps its state elsewhere."""
         if durable.repeated > _MANY_STEPS:
             with self._engine_lock:
                 self.store.log.save(durable.checkpoint())
@@ -115,9 +118,9 @@ class Tenant:
             watch.close()
 
     def _keep_near(self) -> None:
-        """Keep the engine near the pipeline, so that a request need not wait for it.
+        """Keep the engine close to the pipeline, so that requests do not wait for it.
 
-        It lags a little, since many steps together cost little more than one.
+        It lags a little, because many steps together cost little more than one.
         """
         while not self._stop.is_set():
             self._is_behind.wait()

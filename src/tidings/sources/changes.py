@@ -1,8 +1,8 @@
 """`tidings-postgres`: the changes of PostgreSQL tables, from a logical replication slot.
 
-The position is the end of a transaction in the write-ahead log. The slot is only looked at: what a
-batch has read is given up when its output is durable, so a batch that is repeated is the same.
-Transactions come in the order of their commits, and are never split.
+The position is the end of a transaction in the write-ahead log. The slot is only peeked at: a batch
+is confirmed once its output is durable, so a repeated batch is the same. Transactions come in
+commit order and are never split.
 """
 
 import json
@@ -176,7 +176,7 @@ class ChangeReader:
         return self._database.watch(channel) if channel else None
 
     def starting(self, default: str) -> Position:
-        """Return where the slot stands; `default` has no effect."""
+        """Return the position of the slot; `default` has no effect."""
         del default
         position = {"lsn": self._confirmed()}
         self._check_column()
@@ -225,7 +225,7 @@ class ChangeReader:
             yield pa.RecordBatch.from_pylist(page, MESSAGES)
 
     def committed(self, end: Position) -> None:
-        """Let the server give up the log of what is done."""
+        """Let the server discard the log of what is done."""
         if end["lsn"] > self._confirmed():
             sql = "SELECT pg_replication_slot_advance(?, CAST(CAST(? AS text) AS pg_lsn))"
             self._read(lambda session: session.rows(sql, self._options.slot, _text(end["lsn"])))
@@ -236,9 +236,9 @@ class ChangeReader:
             self._database.close()
 
     def _confirmed(self) -> int:
-        """Return up to where the slot was confirmed; refuse a slot or publication that is missing.
+        """Return the confirmed position of the slot; refuse a missing slot or publication.
 
-        Without its publication, the server may pass over changes in silence.
+        Without its publication, the server may skip changes silently.
         """
         slot, publication = self._options.slot, self._options.publication
         found = self._read(lambda session: session.rows(_SLOT, publication, slot))
@@ -334,8 +334,8 @@ def read_changes(
 ) -> Iterator[RowChange]:
     """Yield the changes of a range from messages of pgoutput, version 1, that begin before it.
 
-    A transaction tells where it ends only after its changes, which stay as small as the server
-    sent them until then. The column `verbatim` is not parsed.
+    A transaction reveals its end only after its changes, which are kept in the server's compact
+    form until then. The column `verbatim` is not parsed.
     """
     relations, inside = dict[int, Relation](), list[bytes]()
     for message in messages:

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from tidings.errors import SourceError, shown
 from tidings.formats.public_address import is_public
-from tidings.formats.redaction import shown_safely
+from tidings.formats.redaction import shown_server
 
 _REDIRECTS: Final = 5
 _MOVED: Final = (301, 302, 303, 307, 308)
@@ -49,7 +49,7 @@ def read_url(text: str) -> SplitResult:
     except ValueError:
         is_http = False
     if not is_http or "@" in url.netloc or not text.isascii() or not text.isprintable():
-        raise SourceError(f"a feed is at http:// or https:// with a host, not {shown_safely(text)}")
+        raise SourceError(f"a feed is at http:// or https:// with a host, not {shown_server(text)}")
     return url
 
 

@@ -65,14 +65,14 @@ _LONG_NUMBER: Final = re.compile(r"&#[xX]?[0-9a-fA-F]{9,};?")
 """No character has such a number, and `unescape` raises an error at thousands of digits."""
 _ENTRIES: Final = 1_000
 _REMEMBERED_S: Final = 90 * 86_400
-"""For how long an entry is known that its feed no longer shows."""
+"""How long an entry is remembered after its feed no longer shows it."""
 _GLOBAL: Final = ("http://", "https://", "tag:", "urn:")
 Form = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class FeedOptions:
-    """The feeds, how often they are asked, and how much they may send."""
+    """The feeds, how often they are polled, and how much they may send."""
 
     urls: tuple[str, ...]
     spool: str
@@ -133,7 +133,7 @@ class FeedCollector:
         self._options, self._spool, self._clock = options, spool, clock
 
     def collect(self) -> None:
-        """Ask the feeds that are due, and keep their new entries."""
+        """Poll the feeds that are due, and store their new entries."""
         states: dict[str, Form] = json.loads(self._spool.state() or "{}")
         for url in self._options.urls:
             state, now_s = states.get(url, {}), self._clock()
@@ -143,7 +143,7 @@ class FeedCollector:
                 entries, state = self._poll(url, state, now_s)
             except Exception as error:  # noqa: BLE001 - a feed may cause anything
                 reason = described(error)
-                _LOG.warning("%s: %s: %s; it is asked again later", RSS, _shown(url), reason)
+                _LOG.warning("%s: %s: %s; it is polled again later", RSS, _shown(url), reason)
                 entries, state = [], {**state, "next_s": now_s + self._options.interval_s}
             states[url] = state
             self._spool.append(entries, int(now_s), json.dumps(states))
@@ -163,7 +163,7 @@ class FeedCollector:
         if answer.status == 304:
             return [], {**state, "next_s": now_s + wait_s}
         if answer.status != 200:
-            asked = f"it is asked again in {wait_s:g} s"
+            asked = f"it is polled again in {wait_s:g} s"
             _LOG.warning("%s: %s answers %d; %s", RSS, _shown(url), answer.status, asked)
             return [], {**state, "next_s": now_s + wait_s}
         entries = list(read_feed(answer.body, url, now_s, options.times))
@@ -190,7 +190,10 @@ def retry_after_s(answer: Fetched, now_s: float) -> float:
 
 
 def read_feed(body: bytes, url: str, now_s: float, times: str = _TIMES[0]) -> Iterator[SpoolEntry]:
-    """Yield the entries of a feed, oldest first; refuse what is no feed, or declares entities."""
+    """Yield the entries of a feed, oldest first.
+
+    Refuse documents that are not feeds or declare entities.
+    """
     feed = _parsed(body, url)
     if not feed.get("version") and not feed.entries:
         raise SourceError("it is neither RSS nor Atom")

@@ -19,7 +19,7 @@ from nats.js.errors import NotFoundError
 
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import NATS
-from tidings.formats.redaction import Hide, hider_of, is_server, shown_safely
+from tidings.formats.redaction import Hide, hider_of, is_server, shown_server
 from tidings.sources.offsets import (
     OffsetForm,
     Span,
@@ -85,7 +85,7 @@ def read_options(texts: OptionTexts) -> JetStreamOptions:
         if not is_server(server) or not server.startswith(_SCHEMES):
             raise SourceError(
                 f"{NATS}: servers must list addresses such as 'nats://node1:4222', with `user` and "
-                f"`password` as options of their own, not {shown_safely(server)}"
+                f"`password` as options of their own, not {shown_server(server)}"
             )
     names = {"user": "user", "password": "password", "token": "token"}
     account = {name: small[option] for name, option in names.items() if option in small}

@@ -86,7 +86,7 @@ def open_reader(texts: OptionTexts, _: bool | None) -> "KinesisStream":
 
 
 def read_options(texts: OptionTexts) -> KinesisOptions:
-    """Return the options; what is missing of the account is found as by other tools of AWS."""
+    """Return the options; missing credentials are found as in other AWS tools."""
     check_names(KINESIS, texts, _KNOWN)
     small = lower_names(texts)
     if "@" in small.get("endpoint", ""):
@@ -165,7 +165,7 @@ class KinesisStream:
         return position
 
     def latest(self) -> Position:
-        """Return the time of now: records that arrive later are left to the next look."""
+        """Return the current time: records that arrive later are left to the next batch."""
         return {"until_ms": _now_ms()}
 
     def advance(self, start: Position, latest: Position, limit: int | None) -> Position:
@@ -331,7 +331,7 @@ class KinesisStream:
                 failure = self._failure(error)
             if time.monotonic() > until:
                 raise failure
-            _LOG.warning("%s; it is asked again for up to %g s", failure, patience_s)
+            _LOG.warning("%s; retrying for up to %g s", failure, patience_s)
             time.sleep(_PAUSE_S)
 
     def _failure(self, error: Exception) -> SourceError:

@@ -25,7 +25,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tidings.errors import SourceError
 from tidings.formats.event_source import MQTT
-from tidings.formats.redaction import Hide, hider_of, shown_safely
+from tidings.formats.redaction import Hide, hider_of, shown_server
 from tidings.sources.options import (
     OptionTexts,
     check_names,
@@ -96,7 +96,7 @@ def read_options(texts: OptionTexts) -> MqttOptions:
         raise SourceError(
             f"{MQTT}: broker must be an address such as 'mqtt://localhost:1883' or "
             f"'mqtts://host', with `user` and `password` as options of their own, not "
-            f"{shown_safely(address)}"
+            f"{shown_server(address)}"
         )
     topics = read_required(MQTT, small, "topics", "topics = 'films/#'")
     session_s = read_integer(small, "sessionExpirySeconds")

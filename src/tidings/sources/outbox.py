@@ -33,7 +33,7 @@ _WAIT_S: Final = 1.0
 class OutboxOptions:
     """A table, its key, the column of its messages, and how much to read at once.
 
-    `listen` is the channel on which PostgreSQL tells of new rows.
+    `listen` is the channel on which PostgreSQL announces new rows.
     """
 
     url: str = field(repr=False)

@@ -46,13 +46,16 @@ class MessageReader(Protocol):
         """The most messages of a batch, if that is limited."""
 
     def starting(self, default: str) -> Position:
-        """Return where reading begins if nothing was read yet; by default EARLIEST or LATEST."""
+        """Return where reading starts if nothing was read yet.
+
+        The default is EARLIEST or LATEST.
+        """
 
     def ending(self) -> Position:
         """Return the end of a source that is read once."""
 
     def latest(self) -> Position:
-        """Return the present end, up to which `advance` may go."""
+        """Return the current end, up to which `advance` may go."""
 
     def advance(self, start: Position, latest: Position, limit: int | None) -> Position:
         """Return where a batch of at most `limit` messages from `start` ends.
@@ -78,7 +81,7 @@ class MessageReader(Protocol):
 
 @runtime_checkable
 class WatchedReader(Protocol):
-    """A reader whose source may tell when something is new, so that nobody has to look."""
+    """A reader whose source can announce new messages, so that no polling is needed."""
 
     def watch(self) -> ChangeWatch | None:
-        """Return a watch over new messages, or None; ask for it before the first look."""
+        """Return a watch over new messages, or None; create it before the first poll."""

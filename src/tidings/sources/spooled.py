@@ -30,10 +30,10 @@ _PAGE: Final = 1_000
 
 
 class Collector(Protocol):
-    """What fills a spool."""
+    """Fills a spool."""
 
     def collect(self) -> None:
-        """Fetch what is new, or wait until what was sent meanwhile has arrived."""
+        """Fetch new messages, or wait until those sent in the meantime have arrived."""
 
     def close(self) -> None:
         """Stop collecting."""

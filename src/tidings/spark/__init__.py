@@ -10,7 +10,7 @@ from tidings.spark.analysis.evaluate import evaluate
 from tidings.spark.api import dead_letters, describe, feed, match, outcomes, target
 from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.session import session
-from tidings.spark.sinks.parquet import parquet_sink
+from tidings.spark.sinks.files import parquet_sink
 from tidings.spark.sinks.store import store_sink
 from tidings.spark.sources.register import register_sources
 from tidings.spark.state_stage.rebucket import rebucket

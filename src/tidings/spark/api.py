@@ -1,23 +1,26 @@
 """The functions of `tidings.spark`: DataFrame in, DataFrame out, batch and streaming alike."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from tidings.errors import InvalidPolicy
-from tidings.formats.arrow import DELIVERIES, MATCHES
+from tidings.errors import InvalidPolicy, shown
+from tidings.formats.arrow import MATCHES
 from tidings.index.access.description import AccessDescription
 from tidings.index_files.mapped_matcher import ranked_by_index
 from tidings.model import named_parts, validate
-from tidings.model.limits import TRUSTED, Limits
-from tidings.policy import DEFAULT_POLICY
+from tidings.model.limits import TRUSTED, Limits, check_limits
+from tidings.model.values import parse_duration_us
+from tidings.policy import DEFAULT_POLICY, Policy
 from tidings.score import SCORERS
 from tidings.spark.inputs import DefaultPolicy, Subscribers, Subscriptions, matcher_source
+from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.match_stage.matcher_source import FolderSource, MatcherSource
 from tidings.spark.match_stage.results import (
     DEAD_LETTERS,
@@ -28,10 +31,94 @@ from tidings.spark.match_stage.results import (
     match_batches,
 )
 from tidings.spark.match_stage.stage import BUCKET_ROWS, LAST, NOW, PART, MatchStage
-from tidings.spark.options import read_options
 from tidings.spark.publications import check_sequences, readable
 from tidings.spark.session import check_session
+from tidings.spark.state_stage.bucket import BucketSettings
 from tidings.spark.state_stage.processor import run_buckets, with_ticks
+
+# Options of a pipeline besides its inputs.
+
+BUCKETS: Final = 8
+FUTURE: Final = "5m"
+MOST_COLUMNS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `outcomes` and `feed`.
+
+    lateness: in a stream, an event is late if it is older, by more than this, than the newest event
+        of an earlier batch. Other events wait this long for earlier ones. In a batch nothing waits.
+    remember: an event whose id was seen no longer than this ago is a dead letter.
+    buckets: number of groups of subscribers; each keeps its state in one blob.
+    parts: splits the subscribers as in `match`; `buckets` must be a multiple of it.
+    prune: leaves out matches that cannot win before they are sent to the buckets. Then accounts and
+        the size of a period count only the matches sent, and an id that is published twice with
+        other values may hide a match.
+    until (batches only): the time up to which periods are closed at the end.
+    clock (streams only): the interval at which time passes by itself, so that periods end where
+        nothing is published. Publications must then carry the time of day, because they are late
+        relative to the clock as well. A stream with a column `clock_us` of times, in microseconds,
+        takes the place of an interval.
+    state: first state of a query with a new checkpoint, read by `rebucket` from another one.
+    future (streams only): how far ahead of the clock an event may be published. One that is further
+        ahead is a dead letter and moves no watermark, so one wrong date cannot make all later
+        events late. The clock is that of the micro-batch, which is the same when Spark replays it.
+        None, for replays of events whose times are not those of the day, allows any time.
+    limits: a record above them is a dead letter.
+    content: columns whose values every delivery carries in its `content`, such as a title and a
+        link. They remain attributes, so deliveries are the same; nested columns, which cannot be
+        attributes, are content only. Publications may have a column `content` instead.
+    watch: an `EventWatch`, which compares subscriptions with the events while the query runs.
+    default_policy: that of owners of subscriptions that are not subscribers; None for none.
+    """
+
+    lateness: object = "0s"
+    remember: object = "7d"
+    buckets: int = BUCKETS
+    parts: int = 1
+    prune: bool = False
+    until: object = None
+    clock: object = None
+    state: Any = None
+    future: object = FUTURE
+    limits: Limits = TRUSTED
+    content: Sequence[str] = ()
+    watch: EventWatch | None = None
+    default_policy: Policy | Mapping[str, Any] | None = DEFAULT_POLICY
+
+    @property
+    def future_us(self) -> int | None:
+        """How far ahead of the clock an event may be, or None for any time."""
+        return None if self.future is None else parse_duration_us(self.future)
+
+    @property
+    def of_matchers(self) -> dict[str, Any]:
+        """The options of `matcher_source`."""
+        names = ("parts", "limits", "default_policy")
+        return {name: getattr(self, name) for name in names}
+
+    def bucket_settings(self, *, streaming: bool) -> BucketSettings:
+        """Return the settings of buckets; in a batch nothing is late, so nothing waits."""
+        lateness_us, remember_us = map(parse_duration_us, (self.lateness, self.remember))
+        buckets = validate.count("buckets", self.buckets)
+        return BucketSettings(lateness_us if streaming else 0, remember_us, buckets)
+
+
+def read_options(options: Mapping[str, Any]) -> Options:
+    """Return the options of these names; an unknown one is refused."""
+    for name in options:
+        validate.choice("an option", name, [field.name for field in fields(Options)])
+    check_limits(options.get("limits", TRUSTED), InvalidPolicy)
+    return Options(**{**options, "content": column_names("content", options.get("content", ()))})
+
+
+def column_names(what: str, names: object) -> tuple[str, ...]:
+    """Return the names of columns; one text, whose letters would be names, is refused."""
+    listed = validate.listed(names, MOST_COLUMNS)
+    if listed is None or not all(isinstance(name, str) and name for name in listed):
+        raise InvalidPolicy(f"{what} must be a list of column names, not {shown(names)}")
+    return tuple(listed)
 
 
 def match(
@@ -83,8 +170,7 @@ def feed(
 
     Publications of the same time are taken in order of sequence, then of id.
     """
-    rows = outcomes(publications, subscriptions, subscribers, **options)
-    return rows.where(f.col("kind") == "delivery").select(*DELIVERIES.names)
+    return _run(publications, subscriptions, subscribers, options, only_deliveries=True)
 
 
 def outcomes(
@@ -95,12 +181,23 @@ def outcomes(
 ) -> DataFrame:
     """Return deliveries, late events and dead letters in one DataFrame, distinguished by `kind`.
 
-    `options` are the fields of `tidings.spark.options.Options`: lateness, remember, buckets, parts,
+    `options` are the fields of `Options`: lateness, remember, buckets, parts,
     prune, until, clock, state, future, limits, content, watch, default_policy. A dead letter is a
     row that cannot be read, an event for which matching fails, or a subscriber that is set aside
     because its own policy fails; it has the reason, and everything else goes on. What is due while
     its subscriber is paused has the kind `dropped`.
     """
+    return _run(publications, subscriptions, subscribers, options, only_deliveries=False)
+
+
+def _run(
+    publications: DataFrame,
+    subscriptions: Subscriptions,
+    subscribers: Subscribers,
+    options: Mapping[str, Any],
+    *,
+    only_deliveries: bool,
+) -> DataFrame:
     chosen = read_options(options)
     rows, read = readable(publications, LAST, limits=chosen.limits, content=chosen.content)
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
@@ -121,7 +218,14 @@ def outcomes(
     sent = send_to_parts(rows if future_us is None else with_now(rows), source)
     matched = sent.mapInArrow(stage.batches, from_arrow_schema(BUCKET_ROWS))
     ticking = with_ticks(matched, settings.buckets, chosen.until, chosen.clock)
-    return run_buckets(ticking, source.policy_source(), settings, chosen.state, read)
+    return run_buckets(
+        ticking,
+        source.policy_source(),
+        settings,
+        chosen.state,
+        read,
+        only_deliveries=only_deliveries,
+    )
 
 
 def with_now(publications: DataFrame) -> DataFrame:

@@ -110,7 +110,7 @@ def read_address(
     """Parse an address: a path, `sqlite:///path` or `postgresql://user@host/database`.
 
     Relative paths start at the folder `base`. With a `base`, as in a config, a bare path is
-    refused. An address that is parsed already is returned as it is.
+    refused. An already parsed address is returned unchanged.
     """
     if isinstance(value, Address):
         return value

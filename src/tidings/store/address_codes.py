@@ -11,7 +11,7 @@ from tidings.model.values import SECOND_US
 from tidings.store.protocol import Database, Session
 
 _LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Without those that look alike."""
+"""The alphabet of codes, without characters that look alike."""
 _LENGTH: Final = 10
 _VALID_US: Final = 3_600 * SECOND_US
 _DAY_US: Final = 86_400 * SECOND_US
@@ -25,7 +25,7 @@ class CodeAnswer(Enum):
     RIGHT = "right"
     WRONG = "wrong"
     EXPIRED = "expired"
-    """There is none, it is too old, or was tried too often."""
+    """There is no code, it is too old, or it was tried too often."""
 
 
 class AddressCodes:
@@ -35,13 +35,13 @@ class AddressCodes:
         self._database = database
 
     def make(self, key: str, address: str, now_us: int) -> str | None:
-        """Return a new code for a channel; None if its address got enough of them today."""
+        """Return a new code for a channel, or None if its address has reached the daily limit."""
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         work = partial(_make, key=key, address=_hash("", address), hashed=_hash(key, code))
         return code if self._database.write(partial(work, now_us=now_us)) else None
 
     def check(self, key: str, code: str, now_us: int) -> CodeAnswer:
-        """Compare a code with the last one of a channel; a right one is used up."""
+        """Compare a code with the last one of a channel; a correct code is used up."""
         return self._database.write(partial(_check, key=key, code=code, now_us=now_us))
 
 

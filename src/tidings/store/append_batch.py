@@ -1,7 +1,7 @@
 """The result of one batch, written at once: deliveries, late events and dead letters.
 
-Deliveries come as objects or as Arrow columns. Both are checked alike and become the same rows; the
-columns do so without an object per delivery.
+Deliveries come as objects or as Arrow columns. Both are checked in the same way and become the same
+rows; columns do so without an object per delivery.
 """
 
 import json
@@ -12,8 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, shown
 from tidings.formats.arrow import DELIVERIES
+from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.store.dead_letters import LetterRow, dead_letter, insert_letters, late_letter
@@ -25,6 +26,7 @@ from tidings.store.protocol import (
     StagingTable,
     check_count,
     check_id,
+    check_iterable,
 )
 
 KEYS: Final = ("subscriber", "event")
@@ -74,8 +76,8 @@ _COUNT: Final = """
 class AppendResult:
     """The number of rows of each kind that a batch added.
 
-    `repeated` deliveries were there before. The numbers of a `skipped` batch are those of its first
-    time.
+    `repeated` deliveries already existed. The numbers of a `skipped` batch are those of the first
+    time it was written.
     """
 
     delivered: int = 0
@@ -108,9 +110,11 @@ class BatchAppend:
     ) -> "BatchAppend":
         """Check a batch; of deliveries with the same key, the first one counts."""
         rows: dict[tuple[str, str], tuple[Cell, ...]] = {}
-        letters = [dead_letter(letter) for letter in dead]
+        letters = [dead_letter(letter) for letter in check_iterable("dead letters", dead)]
         repeated = 0
-        for delivery in deliveries:
+        for delivery in check_iterable("deliveries", deliveries):
+            if not validate.is_a(delivery, Delivery):
+                raise StoreError(f"a delivery is a tidings.Delivery, not {shown(delivery)}")
             reason = _refusal(delivery)
             if reason:
                 letters.append(dead_letter(DeadLetter(delivery, reason)))
@@ -123,7 +127,7 @@ class BatchAppend:
             check_count("a batch", batch),
             tuple(rows.values()),
             repeated,
-            tuple(late_letter(event) for event in late),
+            tuple(late_letter(event) for event in check_iterable("late events", late)),
             tuple(letters),
         )
 
@@ -154,7 +158,7 @@ class BatchAppend:
         return replace(cls.of(query, batch, (), late=late, dead=dead), rows=list(rows))
 
     def write(self, session: Session) -> AppendResult:
-        """Write the batch unless it is there; of two writers, the row in `batches` admits one."""
+        """Write the batch unless it exists; of two writers, the row in `batches` admits one."""
         key = (self.query, self.batch)
         session.run("INSERT INTO queries (name) VALUES (?) ON CONFLICT DO NOTHING", self.query)
         if not session.run(_CLAIM, *key, *key):
@@ -180,14 +184,14 @@ class BatchAppend:
 
 
 def _first_result(session: Session, query: str, batch: int) -> AppendResult:
-    """Return the result of a batch when it was written; that of a pruned one is not known."""
+    """Return the result of an earlier write of a batch; that of a pruned one is unknown."""
     sql = "SELECT delivered, repeated, late, dead FROM batches WHERE query = ? AND batch = ?"
     counts = session.rows(sql, query, batch)
     return replace(AppendResult(*counts[0]) if counts else AppendResult(), skipped=True)
 
 
 def _refusal(delivery: Delivery) -> str | None:
-    """Return why no database can hold a delivery; None if it can."""
+    """Return why no database can hold a delivery, or None if it can."""
     try:
         check_id("a subscriber", delivery.subscriber)
         check_id("the id of an event", delivery.event)
@@ -227,7 +231,7 @@ def read_delivery(row: Row) -> Delivery:
 
 
 def _check_columns(deliveries: pa.Table) -> pa.Table:
-    """Return the columns in order, if all are there and only keys and content have nulls.
+    """Return the columns in order; all must exist, and only keys and content may have nulls.
 
     Deliveries of earlier releases have no column of content.
     """

@@ -18,7 +18,7 @@ from tidings.model import validate
 from tidings.store.protocol import Database, Row, Session
 
 PREPARED: Final = "prepared"
-"""Stands for any two-phase transaction: its name before it was prepared cannot be known."""
+"""Represents any two-phase transaction, because its name before it was prepared is unknown."""
 T = TypeVar("T")
 _FORBIDDEN: Final = '"?%\0'
 _POLL_EVERY_S: Final = 0.05
@@ -36,13 +36,16 @@ class ColumnInfo(NamedTuple):
 
 
 class Dialect(Protocol):
-    """The queries about a table, whose name is quoted."""
+    """The queries about a table, in the SQL dialect of a database."""
 
     def columns(self, session: Session, table: str, key: str) -> list[ColumnInfo]:
-        """Return the columns, with `unique` only for the key; none if there is no such table."""
+        """Return the columns, with `unique` only for the key.
+
+        An empty list if the table does not exist.
+        """
 
     def writers(self, session: Session, table: str) -> frozenset[str]:
-        """Return the transactions that may have taken a key and have not ended."""
+        """Return the open transactions that may have taken a key."""
 
     def cell(self, column: str, kind: str) -> str:
         """Return the SQL that selects a column of a kind."""
@@ -93,12 +96,12 @@ class SqliteDialect:
         ]
 
     def writers(self, session: Session, table: str) -> frozenset[str]:
-        """Return none: SQLite has one writer at a time, and a key is taken when it is written."""
+        """Return nothing: SQLite has one writer at a time, so keys become visible in order."""
         del session, table
         return frozenset()
 
     def cell(self, column: str, kind: str) -> str:
-        """Return the column as it is."""
+        """Return the column unchanged."""
         del kind
         return column
 
@@ -161,7 +164,7 @@ class PostgresDialect:
         ]
 
     def writers(self, session: Session, table: str) -> frozenset[str]:
-        """Return the holders of a write lock; a standby does not know them, and is refused."""
+        """Return the holders of a write lock; a standby, which does not know them, is refused."""
         if session.rows("SELECT 1 WHERE pg_is_in_recovery()"):
             raise StoreError(
                 "this PostgreSQL is a standby, which does not know who is writing; read a stream "
@@ -214,15 +217,15 @@ class AppendOnlyTable:
         return [TableColumn(name, kind) for name, kind, _ in columns]
 
     def top(self) -> int | None:
-        """Return the largest key; None if the table is empty."""
+        """Return the largest key, or None if the table is empty."""
         return self._one(f"SELECT max({self._quoted_key}) FROM {self._quoted_table}")
 
     def bottom(self) -> int | None:
-        """Return the smallest key; None if the table is empty."""
+        """Return the smallest key, or None if the table is empty."""
         return self._one(f"SELECT min({self._quoted_key}) FROM {self._quoted_table}")
 
     def writers(self) -> frozenset[str]:
-        """Return the transactions that may have taken a key and have not ended."""
+        """Return the open transactions that may have taken a key."""
         return self._read(lambda session: self._dialect.writers(session, self._quoted_table))
 
     def end(self, after: int, upto: int, limit: int) -> int:
@@ -280,7 +283,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True)
 class HorizonCandidate:
-    """A largest key that was seen, and the transactions that were writing after that.
+    """A largest key, and the transactions that were writing after it was read.
 
     Once these have ended, no row with a smaller key can appear: its transaction would have taken
     the key before, and a transaction is among the writers from then until it ends.
@@ -303,14 +306,14 @@ class CommitHorizon:
     _next: HorizonCandidate | None = field(default=None, init=False)
 
     def look(self, patience_s: float) -> int | None:
-        """Return the horizon, waiting for writers for up to `patience_s`; None if not known yet."""
+        """Return the horizon, or None, waiting for writers for up to `patience_s`."""
         deadline = time.monotonic() + patience_s
         self._advance()
         if self._next is None:
             top = self.table.top()
             if top is None:
                 return self.upto
-            # A writer of now may be PREPARED later, under that name.
+            # A current writer may be PREPARED later, under that name.
             self._next = HorizonCandidate(top, self.table.writers() | {PREPARED})
         while not self._advance() and time.monotonic() < deadline:
             time.sleep(_POLL_EVERY_S)

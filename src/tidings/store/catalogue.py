@@ -13,7 +13,15 @@ from typing import Any, Final, Literal
 
 from tidings.errors import InvalidSubscription, shown
 from tidings.policy import Subscriber
-from tidings.store.protocol import FOREVER, Database, Row, Session, StagingTable, check_count
+from tidings.store.protocol import (
+    FOREVER,
+    Database,
+    Row,
+    Session,
+    StagingTable,
+    check_count,
+    check_iterable,
+)
 from tidings.store.records import (
     SUBSCRIBER,
     CatalogueEntry,
@@ -70,7 +78,8 @@ class Catalogue:
         Each chunk is a transaction: a refused record stops the load before its chunk. `progress` is
         called with the number of records written so far.
         """
-        waiting, written, version = iter(records), 0, self.version()
+        waiting = iter(check_iterable("records", records))
+        written, version = 0, self.version()
         while chunk := list(islice(waiting, _CHUNK)):
             drafts = {(draft.kind, draft.id): draft for draft in map(make_draft, chunk)}
             version = self._change(list(drafts.values()), "any")
@@ -112,7 +121,7 @@ class Catalogue:
         return int(self._rows(sql, check_kind(kind), *values)[0][0])
 
     def version(self) -> int:
-        """Return the version of the last change; 0 before the first."""
+        """Return the version of the last change, 0 before the first."""
         return self._database.read(_version)
 
     def _rows(self, sql: str, *values: str | int) -> list[Row]:
@@ -127,7 +136,7 @@ def _drafts(records: Iterable[RecordLike]) -> list[Draft]:
     seen = set()
     for draft in drafts:
         if (draft.kind, draft.id) in seen:
-            raise InvalidSubscription(f"{draft.kind} {draft.id!r} is given twice")
+            raise InvalidSubscription(f"{draft.kind} {draft.id!r} is listed twice")
         seen.add((draft.kind, draft.id))
     return drafts
 

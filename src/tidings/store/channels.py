@@ -1,8 +1,7 @@
-"""Channels: where deliveries are sent, and how far that has come.
+"""Channels: where deliveries are sent, with the progress of each.
 
-The deliveries of the store are the outbox. A channel knows up to which of them it has come, and
-lists those that failed: to be tried again, or given up. `store/outbox.py` has the work of those who
-send.
+The deliveries of the store are the outbox. A channel records up to which of them it has sent, and
+lists those that failed: to be retried, or given up. `store/outbox.py` serves the senders.
 """
 
 import json
@@ -20,7 +19,7 @@ from tidings.store.protocol import Cell, Database, Row, Session, check_id
 NEW: Final = "new"
 ALL: Final = "all"
 STARTS: Final = (NEW, ALL)
-"""Where a channel begins: with what is delivered from now on, or with all that is in the store."""
+"""Where a channel starts: with what is delivered from now on, or with everything in the store."""
 
 FIELDS: Final = (
     "key, kind, id, subscriber, settings, created_us, reached, sent, failures, reason, next_us, "
@@ -36,10 +35,10 @@ _WAITING: Final = f"CASE WHEN {HAS_NEW} THEN {_LAST} - reached ELSE 0 END"
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel of one subscriber, or of all; `key` is its own for ever, its id may be used again.
+    """A channel of one subscriber, or of all; its `key` is unique forever, its id may be reused.
 
-    `reached` is a sequence of the subscriber, or a number of the outbox. A channel that is
-    `disabled` for a reason is not used until somebody asks for it.
+    `reached` is a sequence number of the subscriber, or a number of the outbox. A channel that is
+    `disabled`, for a reason, is not used until it is resumed.
     """
 
     key: str
@@ -68,7 +67,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class ChannelDraft:
-    """A channel to be made: of one subscriber or of all, from now on or from the beginning."""
+    """A channel to create: of one subscriber or of all, starting now or from the beginning."""
 
     kind: str
     id: str
@@ -78,7 +77,7 @@ class ChannelDraft:
 
 
 class FailedDelivery(NamedTuple):
-    """A delivery that failed: how often, when it is tried again (None: never), and why."""
+    """A delivery that failed: how often, when it is retried (None: never), and why."""
 
     number: int
     attempts: int
@@ -108,7 +107,7 @@ class ChannelSummary(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Counts of undelivered notifications of a channel: new, to be tried again, and given up."""
+    """Counts of undelivered notifications of a channel: new, to be retried, and given up."""
 
     waiting: int
     retrying: int
@@ -122,7 +121,7 @@ class Channels:
         self._database = database
 
     def put(self, draft: ChannelDraft, now_us: int) -> Channel:
-        """Add a channel; or change the settings of one, which is then tried at once."""
+        """Add a channel, or change the settings of one, which is then tried at once."""
         check_id("the kind of a channel", draft.kind)
         check_id("the id of a channel", draft.id)
         return self._database.write(partial(_put, draft=draft, now_us=now_us))
@@ -148,11 +147,11 @@ class Channels:
         return self._select(f"{where}{order}", *filters.values(), limit)
 
     def queues(self) -> list[Channel]:
-        """Return the channels of all subscribers, in order of id."""
+        """Return the channels that serve all subscribers, in order of id."""
         return self._select("WHERE subscriber IS NULL ORDER BY id, kind")
 
     def remove(self, key: str) -> bool:
-        """Remove a channel, with what is still to be sent; return whether it existed."""
+        """Remove a channel with its unsent messages; return whether it existed."""
         return self._write("DELETE FROM channels WHERE key = ?", key)
 
     def change_settings(self, key: str, changes: Mapping[str, Any]) -> bool:
@@ -160,12 +159,12 @@ class Channels:
         return self._database.write(partial(_change_settings, key=key, changes=changes))
 
     def pause(self, key: str, now_us: int) -> bool:
-        """Send nothing until `resume`; what is delivered meanwhile waits."""
+        """Pause a channel until `resume`; deliveries wait in the meantime."""
         sql = "UPDATE channels SET paused_us = coalesce(paused_us, ?) WHERE key = ?"
         return self._write(sql, now_us, key)
 
     def resume(self, key: str) -> bool:
-        """Send again, at once, also if the channel was disabled."""
+        """Resume a channel at once, even if it was disabled."""
         sql = (
             "UPDATE channels SET paused_us = NULL, disabled = NULL, failures = 0, next_us = 0 "
             "WHERE key = ?"
@@ -173,7 +172,7 @@ class Channels:
         return self._write(sql, key)
 
     def skip_waiting(self, key: str) -> bool:
-        """Leave out what waits: the channel goes on with what is delivered from now on."""
+        """Skip what is waiting: the channel continues with what is delivered from now on."""
         sql = f"UPDATE channels SET reached = {_LAST}, next_us = 0 WHERE key = ?"
         return self._write(sql, key)
 
@@ -186,7 +185,7 @@ class Channels:
         return [FailedDelivery(*row) for row in self._rows(sql, key, after, limit)]
 
     def retry(self, key: str) -> int:
-        """Try everything that failed or was given up again, from the first attempt on."""
+        """Retry everything that failed or was given up, counting attempts from the start."""
         return self._database.write(partial(_retry, key=key))
 
     def backlog(self, key: str) -> Backlog:
@@ -216,7 +215,7 @@ class Channels:
         }
 
     def summary(self, kind: str | None = None) -> ChannelSummary:
-        """Return the states of all channels, or of a kind, and the messages that wait."""
+        """Return the states of all channels, or of one kind, and the messages that are waiting."""
         of_kind, values = ("", ()) if kind is None else ("WHERE kind = ?", (kind,))
         [states] = self._rows(
             "SELECT count(CASE WHEN disabled IS NULL AND failures = 0 THEN 1 END), "
@@ -233,7 +232,7 @@ class Channels:
         return ChannelSummary(*map(int, (*states, *failures)))
 
     def prune(self, before_us: int) -> int:
-        """Delete what was given up of deliveries that are gone; return how many."""
+        """Delete given-up messages whose deliveries no longer exist; return how many."""
         sql = (
             "DELETE FROM channel_failures WHERE next_us IS NULL AND NOT EXISTS (SELECT 1 FROM "
             "channels AS c JOIN deliveries AS d ON CASE WHEN c.subscriber IS NULL "

@@ -14,7 +14,15 @@ from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, DeadLetter, printable_record
 from tidings.model.records import Event
 from tidings.model.values import format_time, parse_time_us
-from tidings.store.protocol import Database, Row, Session, StagingTable, check_count, check_id
+from tidings.store.protocol import (
+    Database,
+    Row,
+    Session,
+    StagingTable,
+    check_count,
+    check_id,
+    check_iterable,
+)
 from tidings.store.publications import NewPublication, accept, release_ids
 
 LATE: Final = "late"
@@ -95,14 +103,14 @@ class DeadLetters:
     def page(
         self, kind: str, after: int = 0, limit: int = 100, *, waiting: bool = False
     ) -> list[StoredLetter]:
-        """Return the letters after an id, in order: waiting or taken, or only those waiting."""
+        """Return the letters after an id, in order: all of them, or only those waiting."""
         only = " AND taken_us IS NULL" if waiting else ""
         sql = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ?{only} ORDER BY id LIMIT ?"
         values = (_kind(kind), check_count("an id", after), check_count("limit", limit, 1))
         return [_letter(row) for row in self._database.read(lambda s: s.rows(sql, *values))]
 
     def count(self, kind: str, *, taken: bool = False) -> int:
-        """Return the number of letters that are waiting, or taken."""
+        """Return the number of letters that are waiting, or that were taken."""
         state = "IS NOT NULL" if taken else "IS NULL"
         sql = f"SELECT count(*) FROM letters WHERE kind = ? AND taken_us {state}"
         values = (_kind(kind),)
@@ -118,16 +126,17 @@ class DeadLetters:
         return sorted(map(_letter, rows), key=lambda letter: letter.id)
 
     def give_back(self, ids: Iterable[int]) -> int:
-        """Return taken letters to the waiting ones; return how many."""
-        rows = [(check_count("an id", number),) for number in ids]
+        """Mark taken letters as waiting again; return how many."""
+        rows = [(check_count("an id", number),) for number in check_iterable("ids", ids)]
         return self._database.write(partial(_give_back, rows=rows))
 
     def publish_again(self, ids: Iterable[int], now_us: int) -> PublishedAgain:
-        """Publish the events of waiting letters once more, as of now, and mark these as taken.
+        """Publish the events of waiting letters again as of now, and mark them as taken.
 
-        Both happen in one transaction. An event keeps its id: it was delivered to nobody.
+        Both happen in one transaction. An event keeps its id, because it was not delivered to
+        anyone.
         """
-        rows = [(check_count("an id", number),) for number in ids]
+        rows = [(check_count("an id", number),) for number in check_iterable("ids", ids)]
         return self._database.write(partial(_publish_again, rows=rows, now_us=now_us))
 
 
@@ -151,13 +160,15 @@ def insert_letters(session: Session, rows: Sequence[LetterRow], query: str, batc
 
 
 def _row(kind: str, letter: DeadLetter | BadRecord) -> LetterRow:
+    if not validate.is_a(letter, DeadLetter | BadRecord):
+        raise StoreError(f"a letter is a tidings.DeadLetter, not {shown(letter)}")
     # No database holds half a surrogate pair, which the id of a bad record may contain.
     reason = letter.reason.encode(errors="backslashreplace").decode()
     return LetterRow(kind, json.dumps(printable_record(letter.record)), reason)
 
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
-    """Take letters under a ticket; a retry finds those that a lost first try took under it."""
+    """Take letters under a ticket, by which a retry finds those that a lost first attempt took."""
     taken = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
     return taken or session.rows(_TAKE, at_us, ticket, kind, limit)
 
@@ -170,7 +181,7 @@ def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
 def _publish_again(session: Session, rows: Sequence[tuple[int]], now_us: int) -> PublishedAgain:
     session.stage(_IDS, rows)
     waiting = [_letter(row) for row in session.rows(_WAITING)]
-    refused = {number: "there is no such letter that waits" for (number,) in rows}
+    refused = {number: "there is no waiting letter with this id" for (number,) in rows}
     events = dict[str, NewPublication]()
     taken = list[tuple[int]]()
     for letter in waiting:

@@ -1,6 +1,6 @@
 """Digests: messages of several deliveries, fixed before they are sent.
 
-One that is sent again, after whatever stopped its sender, has the same deliveries and the same id.
+A digest that is sent again, whatever stopped its sender, has the same deliveries and the same id.
 """
 
 import json
@@ -13,7 +13,7 @@ from tidings.store.protocol import Cell, Database, Row, Session
 
 SENT: Final = ""
 MOST_REFUSED: Final = 2
-"""Messages in a row that are given up; after the next one, the channel is not used any more."""
+"""Consecutive messages that may be given up; after one more, the channel is disabled."""
 _REFUSED: Final = (
     "SELECT count(*) FROM digests WHERE key = ? AND result <> '' AND first > coalesce("
     "(SELECT max(d.first) FROM digests AS d WHERE d.key = CAST(? AS TEXT) "
@@ -26,7 +26,7 @@ _FIELDS: Final = "key, first, last, upto, sequences, id, fixed_us, result"
 class FixedDigest:
     """The deliveries of one message, by their sequences from `first` to `last`.
 
-    `result` is None until it was sent, then empty, or the reason why it was given up.
+    `result` is None until the digest is sent, then empty, or the reason why it was given up.
     """
 
     key: str
@@ -39,7 +39,7 @@ class FixedDigest:
     result: str | None = None
 
     def covers(self, sequence: int) -> bool:
-        """Return whether a delivery was decided about when the message was fixed."""
+        """Return whether a delivery was considered when the message was fixed."""
         return self.first <= sequence <= self.last
 
 
@@ -57,12 +57,17 @@ class Digests:
         """Return the digest of a channel that begins with a sequence."""
         return self._first("WHERE key = ? AND first = ?", key, first)
 
+    def covering(self, key: str, sequence: int) -> FixedDigest | None:
+        """Return the digest of a channel for which a delivery was decided about."""
+        condition = "WHERE key = ? AND first <= ? AND last >= ? ORDER BY first DESC LIMIT 1"
+        return self._first(condition, key, sequence, sequence)
+
     def find(self, name: str) -> FixedDigest | None:
         """Return the digest with an id."""
         return self._first("WHERE id = ? ORDER BY fixed_us DESC LIMIT 1", name)
 
     def refused(self, key: str) -> int:
-        """Return how many digests of a channel were given up since one was sent."""
+        """Return how many digests of a channel were given up since the last one that was sent."""
         rows = self._database.read(lambda session: session.rows(_REFUSED, key, key))
         return int(rows[0][0])
 
@@ -80,14 +85,14 @@ class Digests:
         self._database.write(lambda session: session.run(sql, *cells))
 
     def note_bounce(self, digest: FixedDigest, reason: str) -> None:
-        """Write that a digest came back: its deliveries are given up.
+        """Record that a digest bounced: its deliveries are given up.
 
         A channel whose last three messages failed for good is disabled.
         """
         self._database.write(partial(_note_bounce, digest=digest, reason=reason))
 
     def prune(self, before_us: int) -> int:
-        """Delete digests from before a time that are not the last of their channel."""
+        """Delete digests older than a time, except the last of each channel."""
         sql = (
             "DELETE FROM digests WHERE fixed_us < ? AND result IS NOT NULL AND first < "
             "(SELECT max(d.first) FROM digests AS d WHERE d.key = digests.key)"

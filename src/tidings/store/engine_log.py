@@ -1,8 +1,8 @@
 """The log of a durable engine: its steps, each committed with its deliveries, and a checkpoint.
 
 The state of an engine is a function of its steps. So a step is one small row, written in the
-transaction that writes its deliveries; the whole state is written now and then, and a restart
-repeats the steps since.
+transaction that writes its deliveries; the whole state is written from time to time as a
+checkpoint, and a restart repeats the steps since then.
 """
 
 from functools import partial
@@ -16,16 +16,16 @@ QUERY: Final = "local"
 """The name under which the durable engine writes its batches and its pin."""
 _PAGE: Final = 1_000
 _VERSIONS: Final = 10
-"""Versions of index files that are listed."""
+"""The number of versions of index files that are listed."""
 _TICKS: Final = 1_000
-"""Ticks that are kept; Spark reads again those of its last batch at most."""
+"""The number of ticks that are kept; Spark reads at most those of its last batch again."""
 _STEPS: Final = "SELECT number, clock_us, version, upto FROM steps"
 
 
 class EngineStep(NamedTuple):
     """A step: the clock reaches a time, if any, then the catalogue a version, then publications.
 
-    Publications are taken up to and including the number `upto`.
+    Publications are processed up to and including the number `upto`.
     """
 
     number: int = 0
@@ -42,7 +42,7 @@ class Checkpoint(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """The work that a pipeline has not taken yet: publications, and the newest version by then."""
+    """The pending work of a pipeline: publications, and the newest version at that moment."""
 
     version: int
     publications: list[StoredPublication]
@@ -51,7 +51,7 @@ class Pending(NamedTuple):
 class IndexVersion(NamedTuple):
     """A version of the index files of a pipeline: the version of the catalogue that it holds.
 
-    Its parts were built at once; `changes` counts what was added to them since, in files.
+    Its parts were built at once; `changes` counts the change files added since then.
     """
 
     version: int
@@ -62,34 +62,33 @@ class IndexVersion(NamedTuple):
 
 
 class EngineLog:
-    """The steps of the one durable engine of a store.
+    """The steps of the durable engine of a store.
 
-    Two processes may run it at the same time: each step is written once, by the first of them.
+    Two processes may run it at the same time: each step is written once, by whichever is first.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def last(self) -> EngineStep:
-        """Return the last step; before the first, one with number 0."""
+        """Return the last step, or one with number 0 before the first."""
         rows = self._rows(f"{_STEPS} ORDER BY number DESC LIMIT 1")
         return EngineStep(*rows[0]) if rows else EngineStep()
 
     def after(self, number: int) -> list[EngineStep]:
-        """Return the next steps after a number, in order; those before a checkpoint are gone."""
+        """Return the next steps after a number, in order; those before a checkpoint are deleted."""
         rows = self._rows(f"{_STEPS} WHERE number > ? ORDER BY number LIMIT ?", number, _PAGE)
         return [EngineStep(*row) for row in rows]
 
     def pending(self, step: EngineStep, limit: int) -> Pending:
         """Return the publications after a step, and the version that the catalogue has reached.
 
-        Both are of one moment: a subscription that was there before a publication is in the
-        version.
+        Both are of one moment: a subscription that existed before a publication is in the version.
         """
         return self._database.read(partial(_pending, step=step, limit=limit))
 
     def append(self, step: EngineStep, output: BatchAppend) -> bool:
-        """Write a step with its output; return False if another process has written it."""
+        """Write a step with its output; return False if another process has already written it."""
         return self._database.write(partial(_append, step=step, output=output))
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -105,10 +104,10 @@ class EngineLog:
         return Checkpoint(EngineStep(*rows[0][:4]), rows[0][4]) if rows else None
 
     def tick(self, clock_us: int) -> bool:
-        """Write a time for a pipeline on Spark, unless publications wait; return whether it did.
+        """Write a time for a pipeline on Spark, unless publications are waiting.
 
-        A publication that waits would be late after a later time. One that is accepted from now on
-        is newer, if it carries the time of its acceptance.
+        Return whether it did. A later time would make waiting publications late. One that is
+        accepted from now on is newer, if it carries the time of its acceptance.
         """
         return self._database.write(partial(_tick, clock_us=clock_us))
 
@@ -118,11 +117,11 @@ class EngineLog:
         return int(rows[0][0]) if rows else None
 
     def note_index(self, built: IndexVersion) -> None:
-        """Write a version of the index files; the last are kept."""
+        """Write a version of the index files; the latest ones are kept."""
         self._database.write(partial(_note_index, built=built))
 
     def index_versions(self) -> list[IndexVersion]:
-        """Return the last versions of the index files, newest first; none of a local engine."""
+        """Return the last versions of the index files, newest first; a local engine has none."""
         columns = "version, source, parts, changes, built_us"
         rows = self._rows(f"SELECT {columns} FROM index_versions ORDER BY version DESC")
         return [IndexVersion(*row) for row in rows]
@@ -159,14 +158,14 @@ def _tick(session: Session, clock_us: int) -> bool:
 
 
 def _note_index(session: Session, built: IndexVersion) -> None:
-    # A folder that was deleted begins again with version 1.
+    # After its folder was deleted, an index starts again with version 1.
     session.run("DELETE FROM index_versions WHERE version >= ?", built.version)
     session.run("INSERT INTO index_versions VALUES (?, ?, ?, ?, ?)", *built)
     session.run("DELETE FROM index_versions WHERE version <= ?", built.version - _VERSIONS)
 
 
 def _save(session: Session, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint by a later one, and delete the steps that nobody needs after it."""
+    """Replace the checkpoint with a later one, and delete the steps that are no longer needed."""
     step, state = checkpoint
     saved = session.run(
         "INSERT INTO checkpoints VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE "

@@ -1,4 +1,4 @@
-"""Secret addresses of feeds: made once, shown once, kept only as a hash, replaced by the next."""
+"""Secret addresses of feeds: shown once, stored only as hashes, replaced by the next one."""
 
 import hashlib
 import secrets
@@ -9,7 +9,7 @@ from tidings.store.protocol import Database, Session
 
 
 class FeedOwner(NamedTuple):
-    """Whose feed an address shows."""
+    """The owner of a feed: a tenant and a subscriber."""
 
     tenant: str
     subscriber: str
@@ -22,18 +22,18 @@ class FeedAddresses:
         self._database = database
 
     def change(self, owner: FeedOwner, now_us: int) -> str:
-        """Replace the address of a feed, and return the new one; the old one ends."""
+        """Replace the address of a feed, and return the new one; the old one is revoked."""
         secret = secrets.token_urlsafe(32)
         work = partial(_change, owner=owner, hashed=_hash(secret), now_us=now_us)
         self._database.write(work)
         return secret
 
     def remove(self, owner: FeedOwner) -> bool:
-        """End the address of a feed; return whether there was one."""
+        """Revoke the address of a feed; return whether there was one."""
         return self._database.write(lambda session: bool(_remove(session, owner)))
 
     def find(self, secret: str) -> FeedOwner | None:
-        """Return whose feed is at an address."""
+        """Return the owner of the feed at an address."""
         sql = "SELECT tenant, subscriber FROM feed_addresses WHERE hash = ?"
         rows = self._database.read(lambda session: session.rows(sql, _hash(secret)))
         return FeedOwner(*rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""How much is in a store, and how much of it waits: all figures of one moment."""
+"""The figures of a store at one moment: how much it holds, and how much is waiting."""
 
 from typing import Final, NamedTuple
 
@@ -33,7 +33,10 @@ _WEBHOOKS: Final = """
 
 
 class WebhookFigures(NamedTuple):
-    """How many webhooks there are, have ended and fail; what is to be sent, again, or never."""
+    """Counts of webhooks: all, disabled and failing.
+
+    And of messages: unsent, to retry, given up.
+    """
 
     total: int
     disabled: int
@@ -44,9 +47,9 @@ class WebhookFigures(NamedTuple):
 
 
 class StoreFigures(NamedTuple):
-    """Numbers of the last publication and of the last that was taken, versions, and counts.
+    """Numbers of the last publication and the last processed one, versions, and counts.
 
-    `waiting_since_us` is when the first publication that waits was accepted, and None if none does.
+    `waiting_since_us` is the time at which the first waiting publication was accepted, or None.
     """
 
     published: int
@@ -62,11 +65,11 @@ class StoreFigures(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """Publications that the pipeline has not taken."""
+        """Publications that the pipeline has not processed."""
         return self.published - self.taken
 
     def lag_s(self, now_us: int) -> float:
-        """Return how long the first publication that waits has waited."""
+        """Return how long the first waiting publication has been waiting."""
         since_us = self.waiting_since_us
         return 0.0 if since_us is None else max(0, now_us - since_us) / 1_000_000
 

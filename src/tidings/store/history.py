@@ -54,7 +54,7 @@ class ChangeHistory:
     def as_of(self, version: int | None = None) -> Iterator[CatalogueEntry]:
         """Yield everything as of a version, by default the newest: subscribers first, then by id.
 
-        It is read in pages, and consistent whatever is written meanwhile.
+        It is read in pages, and stays consistent whatever is written in the meantime.
         """
         if version is None:
             version = self._database.read(_versions)[0]
@@ -65,7 +65,7 @@ class ChangeHistory:
             yield from read_entries(rows)
 
     def touched(self, since: int, upto: int) -> list[str]:
-        """Return the subscribers of which something changed after one version, up to another."""
+        """Return the subscribers with a change after one version, up to another."""
         work = partial(
             _touched, since=check_count("a version", since), upto=check_count("a version", upto)
         )
@@ -80,7 +80,7 @@ class ChangeHistory:
             yield from read_entries(rows)
 
     def newest(self) -> int:
-        """Return the version of the last change; 0 before the first."""
+        """Return the version of the last change, 0 before the first."""
         return self._database.read(_versions)[0]
 
     def store_id(self) -> str:
@@ -109,7 +109,7 @@ class ChangeHistory:
 
 
 def _next(name: str, after: tuple[str, str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return where the next page begins; None if this was the last one."""
+    """Return where the next page begins, or None after the last one."""
     if len(rows) < _PAGE:
         return None
     kind, key = rows[-1][1:3]

@@ -13,7 +13,7 @@ MARKS: Final = (OPENED, READ, NOT_FOR_ME)
 
 
 class NotificationMark(NamedTuple):
-    """What a reader did with a notification, in which channel, and when first."""
+    """What a reader did with a notification, in which channel, and when it was first done."""
 
     sequence: int
     mark: str
@@ -44,7 +44,7 @@ class NotificationMarks:
         channel: str | None,
         now_us: int,
     ) -> int:
-        """Mark notifications that exist; return how many had not this mark yet."""
+        """Mark notifications that exist; return how many did not have this mark yet."""
 
         def work(session: Session) -> int:
             return sum(
@@ -55,7 +55,7 @@ class NotificationMarks:
         return self._database.write(work)
 
     def of(self, subscriber: str, after: int = 0, limit: int = 100) -> list[NotificationMark]:
-        """Return the marks of a subscriber's notifications after one, in order."""
+        """Return the marks of a subscriber's notifications after a sequence number, in order."""
         sql = (
             "SELECT sequence, mark, channel, marked_us FROM marks "
             "WHERE subscriber = ? AND sequence > ? ORDER BY sequence, mark LIMIT ?"
@@ -64,7 +64,7 @@ class NotificationMarks:
         return [NotificationMark(*row) for row in rows]
 
     def prune(self) -> int:
-        """Delete the marks of notifications that are gone; return how many."""
+        """Delete the marks of notifications that no longer exist; return how many."""
         sql = (
             "DELETE FROM marks WHERE NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE "
             "d.subscriber = marks.subscriber AND d.sequence = marks.sequence)"

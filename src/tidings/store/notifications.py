@@ -68,9 +68,9 @@ class Notifications:
     ) -> AppendResult:
         """Write the result of a batch, once: a batch that is already there is skipped.
 
-        The batches of a query have rising numbers. Deliveries to a subscriber are numbered in the
-        given order. An event that a subscriber already has is counted as repeated. A delivery that
-        no database can hold becomes a dead letter.
+        The batches of a query have increasing numbers. Deliveries to a subscriber are numbered in
+        the given order. An event that a subscriber already has is counted as repeated. A delivery
+        that no database can hold becomes a dead letter.
         """
         work = BatchAppend.of(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
@@ -86,13 +86,13 @@ class Notifications:
     ) -> AppendResult:
         """Do the same as `append` with deliveries in the columns of `formats.arrow.DELIVERIES`.
 
-        Without an object per delivery, it takes about half of the time.
+        Without an object per delivery, it takes about half the time.
         """
         work = BatchAppend.of_columns(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
 
     def last_batch(self, query: str) -> int | None:
-        """Return the number of a query's last batch that is written; None if there is none."""
+        """Return the number of a query's last written batch, or None if there is none."""
         sql = "SELECT max(batch) FROM batches WHERE query = ?"
 
         def read(session: Session) -> int | None:
@@ -127,7 +127,7 @@ class Notifications:
         return self._deliveries(_OF_BATCHES, query, first, last, limit)
 
     def written(self) -> list[Row]:
-        """Return the last batch of each query: as long as it is the same, nothing is new."""
+        """Return the last batch of each query; while these are the same, nothing is new."""
         return self._database.read(lambda session: session.rows(_BATCHES))
 
     def get(self, subscriber: str, event: str) -> Delivery | None:
@@ -145,14 +145,14 @@ class Notifications:
         return self._database.read(partial(_inbox, subscriber=subscriber))
 
     def mark_read(self, subscriber: str, sequence: int) -> Inbox:
-        """Mark a subscriber's notifications as read up to a sequence number; it never goes back."""
+        """Mark a subscriber's notifications as read up to a number, which never decreases."""
         sequence = check_count("sequence", sequence)
         return self._database.write(partial(_mark, subscriber=subscriber, sequence=sequence))
 
     def prune(self, before: object, keep_keys: object = None) -> int:
         """Delete the deliveries before a time; return how many.
 
-        The key (subscriber, event) of each is kept, so that it is not delivered again: for ever, or
+        The key (subscriber, event) of each is kept, so that it is not delivered again: forever, or
         for a duration `keep_keys` before that time. The last 1,000 batches of a query stay listed.
         """
         before_us = parse_time_us(before)
@@ -165,7 +165,7 @@ class Notifications:
 
 
 def delivery_of_row(row: Row) -> Delivery | None:
-    """Return the delivery of a row; None, after a warning, if the row is damaged."""
+    """Return the delivery of a row, or None after a warning if the row is damaged."""
     try:
         delivery = read_delivery(row)
         Delivery.from_dict(delivery.to_dict())
@@ -196,7 +196,7 @@ def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:
 def _prune(session: Session, before_us: int, forget_us: int | None) -> int:
     """Move keys out of the deliveries, delete old keys, and shorten the lists of batches."""
     session.lock()
-    # What a queue has not sent yet stays. The channels of people and webhooks wait in vain.
+    # Deliveries that a queue has not sent are kept. Channels of people and webhooks lose theirs.
     unsent = "SELECT min(reached) FROM channels WHERE subscriber IS NULL AND disabled IS NULL"
     sent_by_all = session.rows(unsent)[0][0]
     upto = FOREVER if sent_by_all is None else int(sent_by_all)

@@ -28,7 +28,7 @@ from tidings.store.webhooks import Webhooks
 
 @dataclass(frozen=True)
 class Store:
-    """A store: its parts over one database. Safe for threads; close it after use."""
+    """A store: its parts over one database. Thread-safe; close it after use."""
 
     database: Database
     catalogue: Catalogue
@@ -47,7 +47,7 @@ class Store:
     address_codes: AddressCodes
 
     def pause(self, subscriber: str) -> int:
-        """Pause a subscriber: what would be due is dropped; return the version."""
+        """Pause a subscriber, so that what would be delivered is dropped; return the version."""
         return self.catalogue.pause(subscriber)
 
     def resume(self, subscriber: str) -> int:
@@ -78,7 +78,7 @@ def open_store(
     The address is a path or `sqlite:///path` (`sqlite:////path` if absolute; read-only with
     `?mode=ro`), or `postgresql://user@host/database`. A database that is busy or unreachable is
     retried for up to `patience_s`. Messages show only the host and database of an address. A
-    `tenant` has a store of its own beside that of the address.
+    `tenant` has its own store beside that of the address.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/tidings.db") as store:

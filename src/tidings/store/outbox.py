@@ -1,7 +1,7 @@
-"""The outbox: what channels have still to send, and what came of sending it.
+"""The outbox: what channels have yet to send, and the results of sending it.
 
-A dispatcher reserves a channel, takes a page of its deliveries, sends them, and notes the result.
-Notes of a dispatcher that has lost its reservation change nothing.
+A dispatcher reserves a channel, takes a page of its deliveries, sends them, and records the result.
+Results of a dispatcher that has lost its reservation are ignored.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _ANY: Final = f"{DELIVERY_COLUMNS} FROM deliveries WHERE number"
 
 
 class OutboxEntry(NamedTuple):
-    """A delivery to be sent, and how often that has failed; None if it was pruned meanwhile."""
+    """A delivery to send, or None if it was pruned in the meantime, and how often it has failed."""
 
     number: int
     attempts: int
@@ -49,7 +49,7 @@ class OutboxEntry(NamedTuple):
 
 
 class OutboxPage(NamedTuple):
-    """Entries in order; once all are dealt with, a channel has reached `upto`."""
+    """Entries in order; once all are handled, the channel has reached `upto`."""
 
     upto: int
     entries: Sequence[OutboxEntry]
@@ -60,7 +60,7 @@ class PageProgress:
     """The outcome of sending a page.
 
     Entries that are `done` need no retry. `failures`, `reason` and `next_us` are the new state of
-    the channel: how often it failed in a row, why, and before when nothing is sent.
+    the channel: its consecutive failures, the reason, and the time before which nothing is sent.
     """
 
     upto: int
@@ -80,7 +80,7 @@ class Outbox:
         self._database = database
 
     def due(self, kinds: Sequence[str], now_us: int, limit: int = 1_000) -> list[Channel]:
-        """Return channels of some kinds that have something to send, and may."""
+        """Return channels of some kinds that have something to send and are not reserved."""
         if not kinds:
             return []
         sql = _DUE.format(", ".join("?" * len(kinds)))
@@ -97,15 +97,20 @@ class Outbox:
         return bool(self._database.read(lambda session: session.rows(sql, now_us, *kinds)))
 
     def lease(self, key: str, owner: str, now_us: int, until_us: int) -> Channel | None:
-        """Reserve a channel until a time and return it; None if another dispatcher has it."""
+        """Reserve a channel until a time and return it, or None if another dispatcher has it."""
         return self._database.write(
             partial(_lease, key=key, owner=owner, now_us=now_us, until_us=until_us)
         )
 
-    def renew(self, owner: str, until_us: int) -> None:
-        """Extend all reservations of a dispatcher."""
-        sql = "UPDATE channels SET leased_us = ? WHERE leased_by = ? AND leased_us > 0"
-        self._database.write(lambda session: session.run(sql, until_us, owner))
+    def renew(self, owner: str, keys: Sequence[str], until_us: int) -> None:
+        """Extend reservations of a dispatcher; those of other channels end when they are over."""
+        if not keys:
+            return
+        sql = (
+            "UPDATE channels SET leased_us = ? WHERE leased_by = ? AND leased_us > 0 "
+            f"AND key IN ({', '.join('?' * len(keys))})"
+        )
+        self._database.write(lambda session: session.run(sql, until_us, owner, *keys))
 
     def release(self, key: str, owner: str) -> None:
         """End a reservation."""
@@ -113,7 +118,7 @@ class Outbox:
         self._database.write(lambda session: session.run(sql, key, owner))
 
     def page(self, channel: Channel, now_us: int, limit: int) -> OutboxPage:
-        """Return the page that a channel sends next: retries that are due, else new deliveries."""
+        """Return the next page of a channel: retries that are due, otherwise new deliveries."""
         return self._database.read(partial(_page, channel=channel, now_us=now_us, limit=limit))
 
     def note(self, key: str, owner: str, progress: PageProgress) -> Channel | None:
@@ -121,9 +126,9 @@ class Outbox:
         return self._database.write(partial(_note, key=key, owner=owner, progress=progress))
 
     def skip(self, key: str) -> Delivery | None:
-        """Skip the delivery that a channel sends next, and return it; it can be retried.
+        """Skip the next delivery of a channel, and return it; it can be retried.
 
-        A channel whose deliveries wait for each other gets past one that always fails this way.
+        This lets a channel that sends in order get past a delivery that always fails.
         """
         return self._database.write(partial(_skip, key=key))
 

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class ConnectionPool(Generic[C]):
-    """As many open connections as were ever used at once.
+    """A pool that grows to the largest number of connections used at once.
 
     After a fork, the child opens its own connections and never closes those of its parent. A
     connection that raised an error is closed.
@@ -83,7 +83,7 @@ class ConnectionPool(Generic[C]):
             connection.close()
 
     def close(self) -> None:
-        """Close all connections; those that are lent are closed when they come back."""
+        """Close all connections; those that are lent are closed when they are returned."""
         with self._lock:
             self._disown_parents()
             self._owner = None

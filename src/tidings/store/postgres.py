@@ -42,7 +42,7 @@ _READ_ONLY: Final = "-c default_transaction_read_only=on"
 # Broken connections, shutdowns and starts, conflicts, too many clients, a slot that is in use.
 _TRANSIENT: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300", "55006")
 _TRANSIENT_WORDS: Final = ("the database system is", "too many clients", "terminating connection")
-# From the catalogue itself: functions such as to_regclass may answer from before a lock was got.
+# From the catalogue itself: functions such as to_regclass may answer as of before a lock.
 _TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?"
 _ESCAPE: Final = "\x1a"
 
@@ -97,7 +97,7 @@ class PostgresSession:
         return bool(self.rows(_TABLE, self._schema, name))
 
     def check_tables(self, names: Collection[str]) -> None:
-        """Do nothing: no file brings a schema along, and who may change it owns the server."""
+        """Do nothing: there is no file to forge, and only the owner can change the schema."""
 
     def notify(self) -> None:
         """Wake the watches of this store after the commit; the channel is named for its schema."""
@@ -167,7 +167,7 @@ class PostgresDatabase:
 
     def back_up(self, path: Path) -> None:
         raise StoreError(
-            f"{self.name} is in PostgreSQL, which has a tool of its own for copies: "
+            f"{self.name} is in PostgreSQL, which has its own tool for backups: "
             f"pg_dump --schema={self.schema}"
         )
 
@@ -222,7 +222,7 @@ class PostgresDatabase:
         return connection
 
     def _refusal(self, error: psycopg.Error, *, expired: bool) -> StoreError | None:
-        """Return the error to raise; None if it is transient and there is time for a retry."""
+        """Return the error to raise, or None if it is transient and there is time for a retry."""
         message = _message(error)
         if not _is_transient(error, message):
             return StoreError(f"{self.name}: PostgreSQL refuses: {self._hide(message)}")
@@ -236,7 +236,10 @@ class PostgresDatabase:
 
 
 def _conninfo(address: Address) -> Mapping[str, Any]:
-    """Parse an address as the driver does; its errors are not shown, as they may hold secrets."""
+    """Parse an address as the driver does.
+
+    Its errors may contain secrets, so they are not shown.
+    """
     try:
         return conninfo_to_dict(address.url)
     except (psycopg.Error, ValueError, UnicodeError):

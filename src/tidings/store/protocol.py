@@ -51,9 +51,9 @@ class Session(Protocol):
         """Return whether a table exists."""
 
     def check_tables(self, names: Collection[str]) -> None:
-        """Refuse tables that run code of whoever wrote the file, such as triggers and views.
+        """Refuse tables that run code from the file, such as triggers and views.
 
-        Forged ones could run without end; our own tables have none.
+        A forged file could use them to run forever; our own tables have none.
         """
 
 
@@ -63,7 +63,7 @@ class ChangeWatch(Protocol):
     def wait(self, timeout_s: float) -> bool:
         """Wait until something was committed since the last call; return False after a timeout.
 
-        It may return True without cause, so the caller looks again.
+        It may return True without cause, so the caller must check.
         """
 
     def close(self) -> None:
@@ -71,10 +71,11 @@ class ChangeWatch(Protocol):
 
 
 class Database(Protocol):
-    """A database, safe for threads. All failures are `StoreError`s that give the reason.
+    """A thread-safe database.
 
-    Work may be retried from its start if a connection is lost. So it must change nothing but the
-    database, and do no harm if its first try was committed after all.
+    All failures are `StoreError`s with the reason. Work may be retried from its start if a
+    connection is lost. So it must change nothing but the database, and be harmless if its first
+    attempt was committed after all.
     """
 
     dialect: str
@@ -84,7 +85,7 @@ class Database(Protocol):
     """The name of the schema that holds the tables, where a database has several."""
 
     name: str
-    """Where it is, as errors show it: without passwords."""
+    """The location as shown in errors: without passwords."""
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run read-only work on one consistent snapshot."""
@@ -93,7 +94,7 @@ class Database(Protocol):
         """Run work in one transaction: durable when this returns, undone when it raises."""
 
     def back_up(self, path: Path) -> None:
-        """Write a copy of one moment to a new file, while others read and write."""
+        """Write a consistent copy to a new file, while others read and write."""
 
     def watch(self, channel: str | None = None) -> ChangeWatch:
         """Return a watch, for one thread; close it after use.
@@ -103,7 +104,7 @@ class Database(Protocol):
         """
 
     def close(self) -> None:
-        """Close all connections; the database cannot be used after that."""
+        """Close all connections; the database cannot be used afterwards."""
 
 
 def damage_error(name: str, error: BaseException) -> StoreError:
@@ -118,6 +119,13 @@ def damage_error(name: str, error: BaseException) -> StoreError:
 def check_count(label: str, value: object, low: int = 0) -> int:
     """Return a value if it is an integer that a database can hold."""
     return validate.count(label, value, StoreError, low=low, high=FOREVER)
+
+
+def check_iterable(label: str, values: Iterable[T]) -> Iterable[T]:
+    """Return a value if it is a collection, or another iterable, of what is to be written."""
+    if not validate.is_a(values, Iterable) or validate.is_a(values, str | bytes):
+        raise StoreError(f"{label} are a list, or another iterable, not {shown(values)}")
+    return values
 
 
 def check_id(label: str, value: object) -> str:

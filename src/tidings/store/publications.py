@@ -16,9 +16,9 @@ _REPEATED: Final = """
     SELECT i.ordinal FROM incoming_publications AS i JOIN publications AS p ON p.id = i.id"""
 _NUMBERS: Final = "SELECT number FROM publications WHERE id IN"
 _IDS: Final = 1_000
-"""Ids of one query."""
+"""The maximum number of ids in one query."""
 _RELEASED: Final = "\x1f"
-"""Between the id of a publication that was taken up again and its number."""
+"""Separates the id of a publication that was published again from its number."""
 _INSERT: Final = f"""
     INSERT INTO publications (number, id, accepted_us, form)
     SELECT ? + row_number() OVER (ORDER BY ordinal), id, ?, form FROM incoming_publications
@@ -26,14 +26,14 @@ _INSERT: Final = f"""
 
 
 class NewPublication(NamedTuple):
-    """An event to be published; one that is not `timed` gets its time when it is accepted."""
+    """An event to publish; one that is not `timed` gets the time of its acceptance."""
 
     event: Event
     timed: bool = True
 
 
 class StoredPublication(NamedTuple):
-    """An accepted publication: its number, and its JSON form, which is None once it is pruned."""
+    """An accepted publication: its number, and its JSON form, or None once it is pruned."""
 
     number: int
     form: str | None
@@ -74,15 +74,15 @@ class Publications:
         return numbers
 
     def last(self) -> int:
-        """Return the number of the last publication; 0 before the first."""
+        """Return the number of the last publication, 0 before the first."""
         sql = "SELECT last FROM intake"
         return self._database.read(lambda session: int(session.rows(sql)[0][0]))
 
     def prune(self, before: object) -> int:
         """Delete the content of publications accepted before a time; return how many.
 
-        Only those go that every pipeline has taken, as far as its steps are in this store. Their
-        ids stay.
+        Only publications that every pipeline has processed, by the steps in this store, are pruned.
+        Their ids are kept.
         """
         before_us = parse_time_us(before)
         return self._database.write(partial(_prune, before_us=before_us))
@@ -92,9 +92,9 @@ class Publications:
 
 
 def release_ids(session: Session, ids: Sequence[str]) -> None:
-    """Let ids that were accepted be accepted again; the publications keep their numbers."""
+    """Allow ids to be accepted again; the publications keep their numbers."""
     for name in ids:
-        # Its form still has the id; only the key is another one, which no publisher uses.
+        # The form still has the id; only the key changes, to one that no publisher uses.
         sql = "UPDATE publications SET id = id || ? || number WHERE id = ?"
         session.run(sql, _RELEASED, name)
 

@@ -50,7 +50,7 @@ class CatalogueEntry:
 
 
 def read_entry(version: int, kind: str, name: str, text: str | None) -> CatalogueEntry:
-    """Return the entry of a row; a damaged form is noted in it, and does not stop the others."""
+    """Return the entry of a row; a damaged form is noted in it, and does not affect others."""
     try:
         form = text if text is None else read_json(text)
     except (InvalidForm, TypeError, AttributeError) as error:
@@ -76,7 +76,7 @@ def read_entries(rows: Iterable[Row]) -> Iterator[CatalogueEntry]:
 
 @dataclass(frozen=True)
 class Draft:
-    """A record to be written to the catalogue; without a form, to be removed from it."""
+    """A record to write to the catalogue or, without a form, to remove from it."""
 
     kind: str
     id: str

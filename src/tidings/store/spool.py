@@ -1,7 +1,7 @@
 """A spool: messages of sources that cannot be read again, kept until they are processed.
 
 A message gets the next number of its source in the transaction that makes it durable, so a reader
-never misses one. Marks tell which messages were kept before; they stay when messages are deleted.
+never misses one. Marks identify messages that were stored before; they outlive the messages.
 """
 
 from collections.abc import Iterable
@@ -29,9 +29,9 @@ _MARK: Final = """
 
 
 class SpoolEntry(NamedTuple):
-    """A message as text, and the mark by which it is known again.
+    """A message as text, and the mark by which it is recognised.
 
-    If it `may_repeat`, it is dropped where its name already has this mark.
+    If it `may_repeat`, it is dropped if its name already has this mark.
     """
 
     name: str
@@ -41,7 +41,7 @@ class SpoolEntry(NamedTuple):
 
 
 class SpoolBounds(NamedTuple):
-    """The number of the first message that is still kept, and that of the next one to come."""
+    """The number of the first message that is still kept, and that of the next one."""
 
     first: int
     next: int
@@ -121,7 +121,7 @@ class Spool:
         return [NumberedMessage(number, message) for number, message in rows]
 
     def delete_before(self, number: int) -> None:
-        """Delete messages that are processed."""
+        """Delete messages that were processed."""
 
         def delete(session: Session) -> None:
             session.run(
@@ -135,7 +135,7 @@ class Spool:
         self.database.write(delete)
 
     def forget_marks(self, before_s: int) -> None:
-        """Forget marks that were last seen before a time."""
+        """Delete marks that were last seen before a time."""
         sql = "DELETE FROM tidings_spool_marks WHERE source = ? AND at_s < ?"
         self.database.write(lambda session: session.run(sql, self.source, before_s))
 

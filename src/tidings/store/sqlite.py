@@ -1,5 +1,6 @@
 """A store in an SQLite file: one machine, any number of threads and processes."""
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -38,12 +39,18 @@ _ACTIVE_PARTS: Final = """
     FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
     WHERE tables.type = 'table' AND columns.hidden > 0
 """
+_DEFINITIONS: Final = """
+    SELECT name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL
+"""
+_BEFORE_PARENTHESIS: Final = re.compile(r"([^\s(,=<>]*)\s*\(")
+_PARENTHESISED: Final = ("", "check", "in", "key", "unique", "and", "or", "not", "coalesce")
+_COMPUTING: Final = re.compile(r"--|/\*|\|\||->|\b(like|glob|regexp|match)\b", re.IGNORECASE)
 _EXPLANATIONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
     sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
     sqlite3.SQLITE_BUSY: "another process has been writing for too long; try again, or stop it",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; its folder must exist and be writable",
-    sqlite3.SQLITE_NOTADB: "this file is not an SQLite database; name another one",
+    sqlite3.SQLITE_NOTADB: "this file is not an SQLite database; choose another one",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written; check it and try again",
 }
@@ -81,12 +88,24 @@ class SqliteSession:
         for kind, name, table in self.rows(_ACTIVE_PARTS):
             if table in names:
                 raise TypeError(f"it has a {kind}, {shown(name)}, which no store has")
+        for name, table, definition in self.rows(_DEFINITIONS):
+            if table in names and _computes(definition, names):
+                raise TypeError(f"{shown(name)} has an expression of its own, which no store has")
+
+
+def _computes(definition: str, names: Collection[str]) -> bool:
+    """Return whether a definition has more than names, comparisons and `coalesce`.
+
+    A check, a default or an index over a forged expression would run it with every row.
+    """
+    before = (sign.strip('"`[]').lower() for sign in _BEFORE_PARENTHESIS.findall(definition))
+    return bool(_COMPUTING.search(definition)) or not {*before} <= {*names, *_PARENTHESISED}
 
 
 class SqliteWatch:
-    """A watch over an SQLite file, which knows a number that every commit changes.
+    """A watch over an SQLite file, which polls a number that every commit changes.
 
-    Reading the number takes microseconds: it is in memory that all processes share.
+    Reading the number takes microseconds, because it is in memory that all processes share.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -141,7 +160,7 @@ class SqliteDatabase:
 
     def back_up(self, path: Path) -> None:
         if path.exists():
-            raise StoreError(f"{path} exists already; name a file that does not")
+            raise StoreError(f"{path} already exists; choose a file that does not")
         with self._explaining_errors():
             connection = self._connect()
             try:

@@ -1,4 +1,4 @@
-"""Access tokens: made once, shown once, kept only as a hash, revoked for good."""
+"""Access tokens: shown once, stored only as hashes, revoked permanently."""
 
 import hashlib
 import hmac
@@ -67,11 +67,11 @@ class Tokens:
         label: str = "",
         expires_us: int | None = None,
     ) -> str:
-        """Make a token and return its text, which cannot be read again."""
+        """Create a token and return its text, which cannot be read again."""
         validate.choice("role", role, ROLES, StoreError)
         check_tenant(tenant)
         if (role == "subscriber") != (subscriber is not None):
-            raise StoreError("a token of the role subscriber, and only that, names its subscriber")
+            raise StoreError("a token has a subscriber if and only if its role is subscriber")
         if subscriber is not None:
             check_id("a subscriber", subscriber)
         name, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
@@ -84,7 +84,7 @@ class Tokens:
         return f"tidings_{name}_{secret}"
 
     def find(self, text: str, now_us: int) -> Token | None:
-        """Return the token of a text; None if it is unknown, revoked or expired."""
+        """Return the token with a text, or None if it is unknown, revoked or expired."""
         parts = _TOKEN.fullmatch(text)
         if parts is None:
             return None
@@ -107,12 +107,12 @@ class Tokens:
         }
 
     def count_revoked(self) -> int:
-        """Return how many tokens are revoked; whoever keeps a token in use watches it."""
+        """Return how many tokens are revoked; holders of open streams watch this number."""
         [[count]] = self._rows("SELECT count(*) FROM tokens WHERE revoked_us IS NOT NULL")
         return int(count)
 
     def exist(self) -> bool:
-        """Return whether a token was ever made, even if all are revoked."""
+        """Return whether a token was ever created, even if all are revoked."""
         return bool(self._rows("SELECT 1 FROM tokens LIMIT 1"))
 
     def revoke(self, name: str, now_us: int) -> bool:

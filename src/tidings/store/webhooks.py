@@ -1,4 +1,4 @@
-"""Webhooks: the channels that a subscriber makes for itself, each with an address and a secret."""
+"""Webhooks: channels that subscribers create, each with an address and a secret."""
 
 import secrets
 from base64 import b64encode
@@ -13,7 +13,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook; `key` is its own for ever, while its id may be used again after a removal."""
+    """A webhook; its `key` is unique forever, while its id may be reused after a removal."""
 
     key: str
     id: str
@@ -29,7 +29,7 @@ class Webhook:
 
     @classmethod
     def of(cls, channel: Channel) -> "Webhook":
-        """Return the webhook that a channel is."""
+        """Return a channel as a webhook."""
         settings = channel.settings
         return cls(
             channel.key,
@@ -46,7 +46,7 @@ class Webhook:
         )
 
     def secrets(self, now_us: int) -> tuple[str, ...]:
-        """Return the secrets that sign messages: also the last one, for some time."""
+        """Return the secrets that sign messages, including the previous one for some time."""
         if self.old_secret is not None and now_us < self.old_until_us:
             return self.secret, self.old_secret
         return (self.secret,)
@@ -59,9 +59,9 @@ class Webhooks:
         self._channels = channels
 
     def put(self, subscriber: str, name: str, url: str, now_us: int) -> Webhook:
-        """Add a webhook that sends what is delivered from now on; or change the address of one.
+        """Add a webhook that sends what is delivered from now on, or change the address of one.
 
-        Another address is tried at once, even if the last one was given up.
+        A new address is tried at once, even if the previous one was given up.
         """
         found = self._channels.find(name, kind=WEBHOOK, subscriber=subscriber)
         settings = {**found[0].settings, "url": url} if found else _new(url)
@@ -77,11 +77,11 @@ class Webhooks:
         return self._webhooks(None, subscriber)
 
     def remove(self, key: str) -> bool:
-        """Remove a webhook, with what is still to be sent; return whether it existed."""
+        """Remove a webhook with its unsent messages; return whether it existed."""
         return self._channels.remove(key)
 
     def change_secret(self, key: str, old_until_us: int) -> str:
-        """Replace the secret of a webhook; the old one signs as well, until a time."""
+        """Replace the secret of a webhook; the old one signs as well until a time."""
         channel, secret = self._channels.get(key), _new_secret()
         old = channel.settings.get("secret") if channel else None
         changes = {"secret": secret, "old_secret": old, "old_until_us": old_until_us}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.records import Match
 from tidings.window import snapshot_fields
@@ -39,7 +39,7 @@ class Jumping:
             raise InvalidPolicy("a step that is a duration needs a length that is a duration")
         pairs = ((self.step.count, self.length.count), (self.step.us, self.length.us))
         if any(step and size and step > size for step, size in pairs):
-            step, size = self.step.to_form(), self.length.to_form()
+            step, size = (shown(each.to_form()).strip("'") for each in (self.step, self.length))
             raise InvalidPolicy(f"step {step} is above length {size}: events would be skipped")
 
     def open(self, chooser: Chooser) -> "JumpingWindow":

@@ -109,7 +109,7 @@ def test_events_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
     for text, reason in (
         ("", "no event"),
         ("{}\n[", "line 2"),
-        ("7", "line 1: an event is an object"),
+        ("7", "line 1: an event must be an object"),
     ):
         events.write_text(text)
         result = tidings("address", "preview", template, events, columns=400)

@@ -56,7 +56,7 @@ def failing(monkeypatch, error):
     def run_bench(*_):
         raise error
 
-    monkeypatch.setattr("tidings.app.bench.run_bench", run_bench)
+    monkeypatch.setattr("tidings.app.cli.start_commands.run_bench", run_bench)
     return lambda *options: tidings(*options, "bench")
 
 

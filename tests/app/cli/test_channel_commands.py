@@ -37,7 +37,7 @@ def test_a_message_that_blocks_is_skipped_and_retried(place: str) -> None:
     assert done("skip", place, "films") == "given up: event e1 for ada\n"
     assert "skipped by hand" in done("failures", place, "films")
     assert (state(place)["waiting"], state(place)["given_up"]) == (1, 1)
-    assert done("retry", place, "films") == "1 message to be tried again\n"
+    assert done("retry", place, "films") == "1 message to be retried\n"
     done("skip", place, "films")
     result = tidings("channel", "skip", place, "films")
     assert result.exit_code == 1
@@ -58,4 +58,4 @@ def test_a_channel_is_paused_resumed_and_forgotten(place: str) -> None:
 def test_an_unknown_channel_is_named(place: str, command: str) -> None:
     result = tidings("channel", command, place, "books")
     assert result.exit_code == 1
-    assert "there is no channel 'books'" in result.stderr
+    assert "unknown channel 'books'" in result.stderr

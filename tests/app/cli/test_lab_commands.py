@@ -48,7 +48,7 @@ def test_ctrl_c_says_how_to_continue(experiments, tmp_path):
     experiments[1].run.error = KeyboardInterrupt()
     result = tidings("lab", "papers", "--out", tmp_path)
     assert result.exit_code == 130
-    assert "Stopped after 1 of 2 experiments; the same command continues." in result.stderr
+    assert "Stopped after 1 of 2 experiments; the same command resumes." in result.stderr
     experiments[1].run.error = None
     assert tidings("lab", "papers", "--out", tmp_path).exit_code == 0
     assert [each.run.seeds for each in experiments] == [[7], [7, 7]]
@@ -68,7 +68,7 @@ def test_wrong_names_and_options_are_refused(experiments, tmp_path):
     result = tidings("lab", "papers", "three", "--out", tmp_path)
     assert result.exit_code == 1
     assert "unknown experiment 'three'; expected one of: one, rps, rps-figure-1" in result.stderr
-    assert "exclude each other" in wrong_usage("lab", "papers", "--full", "--quick")
+    assert "cannot be combined" in wrong_usage("lab", "papers", "--full", "--quick")
 
 
 def test_missing_packages_are_named(monkeypatch, tmp_path):

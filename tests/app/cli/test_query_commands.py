@@ -23,8 +23,8 @@ from tests.app.cli.commands import (
         (["check"], "Missing argument"),
         (["check", "nowhere.toml"], "does not exist"),
         (["match", "nowhere.jsonl", EVENTS], "does not exist"),
-        (["match", SUBSCRIPTIONS], "give either a file of EVENTS or one --event"),
-        (["match", SUBSCRIPTIONS, EVENTS, "--event", "{}"], "give either a file of EVENTS or one"),
+        (["match", SUBSCRIPTIONS], "pass either a file of EVENTS or one --event"),
+        (["match", SUBSCRIPTIONS, EVENTS, "--event", "{}"], "pass either a file of EVENTS or one"),
         (["match", "-", "-"], "only one file can be standard input"),
         (
             ["match", SUBSCRIPTIONS, EVENTS, "--scorer", "fame"],
@@ -36,7 +36,7 @@ from tests.app.cli.commands import (
         (["explain", SUBSCRIPTIONS, EVENTS, "--subscriber", "ada"], "Missing option '--event'"),
         (
             ["explain", SUBSCRIPTIONS, "--event", HORROR],
-            "give either a --subscription or a --subscriber",
+            "pass either --subscription or --subscriber",
         ),
         (
             [
@@ -49,7 +49,7 @@ from tests.app.cli.commands import (
                 "--subscription",
                 "x",
             ],
-            "give either a --subscription or a --subscriber",
+            "pass either --subscription or --subscriber",
         ),
         (
             ["explain", SUBSCRIPTIONS, "--event", HORROR, "--subscriber", "ada", "-k", 3],
@@ -522,4 +522,4 @@ def test_explain_takes_nothing_beside_a_config(tmp_path):
     config.write_text("")
     result = tidings("explain", config, "--event", "film-02", "--subscription", "x")
     assert result.exit_code == 2
-    assert "a config takes --subscriber" in result.stderr
+    assert "with a config, pass only --subscriber" in result.stderr

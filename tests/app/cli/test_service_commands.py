@@ -53,7 +53,7 @@ def test_a_token_is_made_listed_and_revoked(store: str) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--role", "subscriber"), "names its subscriber"),
+        (("--role", "subscriber"), "if its role is subscriber"),
         (("--role", "admin", "--tenant", "No/Path"), "lower-case"),
         (("--role", "admin", "--expires", "soon"), "soon"),
     ],
@@ -81,4 +81,19 @@ def test_a_demo_does_not_touch_a_store_of_somebody_else(store: str) -> None:
         opened.catalogue.load([Subscriber("me")])
     result = RUN.invoke(app, ("serve", store, "--demo"))
     assert result.exit_code == 1
-    assert "holds other subscribers" in result.output
+    assert "already has subscribers" in result.output
+
+
+@pytest.mark.parametrize("only", [(), ("--only", "service")])
+def test_a_tenant_is_served_alone_only_by_a_pipeline(store: str, only: tuple[str, ...]) -> None:
+    result = RUN.invoke(app, ("serve", store, "--tenant", "acme", *only))
+    assert result.exit_code == 1
+    assert "--tenant needs --only pipeline" in result.output
+    assert not Path(store).exists()
+
+
+def test_a_tenant_that_is_not_on_spark_has_no_pipeline_of_its_own(store: str) -> None:
+    options = ("--only", "pipeline", "--tenant", "acme", "--engine", "local")
+    result = RUN.invoke(app, ("serve", store, *options))
+    assert result.exit_code == 1
+    assert "tenant 'acme' is not on Spark" in " ".join(result.output.split())

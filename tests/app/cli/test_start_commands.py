@@ -28,7 +28,7 @@ def test_bench_passes_its_options_on(monkeypatch):
         calls.append(arguments)
         return 3
 
-    monkeypatch.setattr("tidings.app.bench.run_bench", run_bench)
+    monkeypatch.setattr("tidings.app.cli.start_commands.run_bench", run_bench)
     result = tidings("bench", "interval", "--quick", "--json")
     assert (result.exit_code, calls) == (3, [("interval", ["--quick", "--json"])])
     tidings("bench")

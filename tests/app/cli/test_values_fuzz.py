@@ -6,11 +6,13 @@ from random import Random
 from typing import Any
 
 import pytest
+import typer
 from tests.app.cli.commands import EVENTS, HORROR, SUBSCRIBERS, SUBSCRIPTIONS, tidings
 from tests.damage import SECRET, hostile_json, hostile_text, run_cases, shows_secret
 from tests.fuzz import cases
 from tests.test_secrets import ADDRESSES
 
+from tidings.app.cli import app
 from tidings.store import open_store
 
 pytestmark = pytest.mark.fuzz
@@ -66,6 +68,9 @@ def changed(rng: Random, value: str) -> str:
 
 def test_values_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # Building all commands takes ten times as long as running one.
+    commands = typer.main.get_command(app)
+    monkeypatch.setattr("typer.testing._get_command", lambda _: commands)
     # A database that cannot be reached would be waited for.
     defaults = {**(open_store.__kwdefaults__ or {}), "patience_s": 0.0}
     monkeypatch.setattr(open_store, "__kwdefaults__", defaults)

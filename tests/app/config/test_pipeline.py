@@ -125,7 +125,7 @@ prometheus = "tidings.prom"
         ({"text": f"policies = 3\n{BASE}"}, "policies must be tables [policies.NAME], not 3"),
         (
             {"subscriptions": "[subscriptions]\n"},
-            "[subscriptions]: give either the path of a file or a store",
+            "[subscriptions]: set either path or store",
         ),
         (
             {"subscriptions": "[subscriptions]\npath = 'none.jsonl'\n"},

@@ -42,13 +42,13 @@ def test_a_format_of_spark_has_options(load, folder):
             f"{OUT}format = 'csv'\n",
             "[sink] unknown format 'csv'; expected one of: parquet, jsonl, store, or a format of ",
         ),
-        (f"{OUT}format = 'store'\n", "[sink] store is missing: give its address"),
+        (f"{OUT}format = 'store'\n", "[sink] store is missing: set its address"),
         (
             f"{OUT}format = 'jsonl'\nstore = 'sqlite:///a.db'\n",
             "[sink] store requires format = 'store', not 'jsonl'",
         ),
         (f"{OUT}store = 'a.db'\n", "[sink] store cannot be read; write sqlite:///path"),
-        (f"{OUT}options = {{}}\n", "[sink] options requires a format of Spark, not 'parquet'"),
+        (f"{OUT}options = {{}}\n", "[sink] options requires a Spark format, not 'parquet'"),
         (f"{OUT}format = 'x'\noptions = {{}}\nselect = 3\n", "[sink] select must be a non-empty"),
     ],
 )

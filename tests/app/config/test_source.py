@@ -83,7 +83,7 @@ def test_unreadable_files_are_configured(load):
         (f"{KAFKA}select = ''\n", "[source] select must be a non-empty string, not ''"),
         (
             f"{KAFKA}select = 'x'\ncolumns = {{ id = 'a' }}\n",
-            "[source] columns and select exclude each other",
+            "[source] columns and select cannot be combined",
         ),
         (
             "[source]\nformat = 'tidings-table'\noptions = { url = 'a.db' }\n",
@@ -144,7 +144,7 @@ def test_avro_has_a_schema_file(load, tmp_path):
     (tmp_path / "film.avsc").write_text('{"type": "string"}')
     source = load(source='[source]\nformat = "nats"\nschema_file = "film.avsc"\n').source
     assert (source.form.encoding, source.form.schema) == ("avro", '{"type": "string"}')
-    with pytest.raises(InvalidForm, match="encoding = 'avro' and schema_file do not go together"):
+    with pytest.raises(InvalidForm, match="encoding = 'avro' and schema_file cannot be combined"):
         load(source='[source]\nformat = "nats"\nencoding = "avro"\n')
     with pytest.raises(InvalidForm, match=r"schema_file .*missing.avsc: No such file"):
         load(source='[source]\nformat = "nats"\nschema_file = "missing.avsc"\n')

@@ -10,6 +10,7 @@ from tests.damage import run_cases
 from tidings.app.init.columns import (
     FORMATS,
     TimeColumn,
+    _has_signs,
     columns_of,
     find_amounts,
     find_id,
@@ -74,6 +75,20 @@ def test_times_are_found_in_common_formats(form: str) -> None:
     assert form in FORMATS
     times = [(START + timedelta(days=n)).strftime(form) for n in range(60)]
     assert find_time(columns(x=list(range(60)), when=times)) == TimeColumn("when", form)
+
+
+def test_a_format_is_excluded_only_if_a_text_cannot_have_it() -> None:
+    moments = [START, START.replace(month=5, day=3, hour=4, microsecond=70)]
+    texts = [moment.strftime(kind) for moment in moments for kind in FORMATS[::9] if "%" in kind]
+    texts += ["3/5/26", "5.3.2026  4:05", "may-2026", "3 MAY 2026 4:05 pm"]
+    tried = 0
+    for kind in FORMATS:
+        for text in texts:
+            if "%" in kind and not _has_signs(kind, text):
+                tried += 1
+                with pytest.raises(ValueError, match=r"does not match|unconverted"):
+                    datetime.strptime(text, kind)  # noqa: DTZ007
+    assert tried > 0.8 * len(FORMATS) * len(texts)
 
 
 @pytest.mark.parametrize(

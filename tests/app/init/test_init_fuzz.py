@@ -89,3 +89,18 @@ def test_odd_files_are_proposals_or_refused(tmp_path: Path, name: str) -> None:
     except TidingsError as error:
         reason = str(error)
         assert name in reason
+
+
+@pytest.mark.parametrize("name", ["a\0b", ""])
+def test_an_empty_column_with_an_odd_name_makes_no_config_that_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    table = pa.Table.from_pylist(FORMS).append_column(name, pa.nulls(30, pa.string()))
+    table = table.append_column("wait", pa.array(range(30), pa.duration("s")))
+    feather.write_feather(table, tmp_path / "t.arrow")
+    try:
+        list(proposed(tmp_path / "t.arrow"))
+    except TidingsError as error:
+        reason = str(error)
+        assert "contains NUL; rename it" in reason
+        assert name

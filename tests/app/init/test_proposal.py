@@ -225,7 +225,7 @@ def test_files_are_replaced_only_by_force(tmp_path):
     proposal = propose(tmp_path / "one.csv")
     config, _ = write(proposal, tmp_path)
     config.write_text("mine")
-    with pytest.raises(InvalidForm, match=r"one.toml exists already; --force replaces it"):
+    with pytest.raises(InvalidForm, match=r"one.toml already exists; --force replaces it"):
         write(proposal, tmp_path)
     assert config.read_text() == "mine"
     write(proposal, tmp_path, force=True)

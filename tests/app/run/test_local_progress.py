@@ -15,7 +15,7 @@ from tests.fuzz import cases
 from tests.kill.stream import write_stream
 from tests.sources.pipelines import lines, run_here, write_config
 
-from tidings.app.run.local_progress import BatchPlan, LocalProgress
+from tidings.app.run.local_messages import BatchPlan, LocalProgress
 from tidings.errors import TidingsError
 
 

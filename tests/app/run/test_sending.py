@@ -101,7 +101,7 @@ every = "delivery"
     assert report["sent"] == 0
     with mail_server(port=port) as box:
         tested = tidings("channel", "test", config, "mail", "--subscriber", "ada")
-        assert tested.output == "channel mail (mail: ada@example.org) has taken a test\n"
+        assert tested.output == "channel mail (mail: ada@example.org) accepted a test message\n"
         assert "A test of this channel" in box.raw[0].decode()
         assert tidings("channel", "resume", config, "mail").exit_code == 0
         sent = tidings("channel", "send", config)
@@ -122,8 +122,8 @@ def test_commands_show_pause_and_send(
     listed = json.loads(tidings("channel", "list", config, "--json").stdout)
     assert (listed["state"], listed["waiting"]) == ("failing", 20)
     failing = tidings("channel", "failures", config, "q").output
-    assert "0 messages\nthe channel fails (nats://127.0.0.1:1" in failing
-    assert failing.endswith("it is tried again, and 20 messages will follow in order\n")
+    assert "0 messages\nthe channel is failing (nats://127.0.0.1:1" in failing
+    assert failing.endswith("it is retried, and 20 messages will follow in order\n")
     assert tidings("channel", "pause", config, "q").exit_code == 0
     test_jetstream.add_stream(nats, "commands")
     (tmp_path / "run.toml").write_text(CONFIG + nats_table(nats, "commands"))
@@ -135,7 +135,7 @@ def test_commands_show_pause_and_send(
     assert "0 messages" in tidings("channel", "failures", config, "q").output
     assert "0 messages" in tidings("channel", "retry", config, "q").output
     tested = tidings("channel", "test", config, "q")
-    assert "has taken a test" in tested.output
+    assert "accepted a test message" in tested.output
     assert tidings("channel", "remove", config, "q").exit_code == 0
     assert tidings("channel", "list", config, "--json").stdout == ""
     unknown = tidings("channel", "test", config, "nobody")

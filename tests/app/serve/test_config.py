@@ -135,12 +135,12 @@ def test_how_people_are_reached(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("[mail]\nhost = 'x'", r"\[mail\] from is missing"),
-        ("mail = 7", r"\[mail\] it is a table, not 7"),
+        ("mail = 7", r"\[mail\] it must be a table, not 7"),
         ("[template]\ntitle = '{{'", r"\[template\] title: line 1: a tag is opened"),
         ("[templates.shop]\ntitle = '{{'", r"\[templates.shop\] title: line 1"),
         ("[templates.Shop]\ntitle = 'a'", r"\[templates.Shop\] the name of a tenant"),
-        ("templates = 7", "templates are tables"),
-        ("[service]\npublic_url = 'javascript:x'", r"\[service\] public_url is http"),
+        ("templates = 7", "templates must be tables"),
+        ("[service]\npublic_url = 'javascript:x'", r"\[service\] public_url must be http"),
         ("[service]\ntrack = 1", r"\[service\] track is true or false"),
     ],
 )
@@ -162,6 +162,6 @@ def test_the_name_of_a_config_may_be_anything(name: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://ann:Sw0rdfish@h/", "ann:Sw0rdfish", "ftp://Sw0rd@h"])
 def test_an_address_that_readers_use_is_not_shown(tmp_path: Path, url: str) -> None:
-    with pytest.raises(InvalidForm, match="public_url is http:// or https://") as refused:
+    with pytest.raises(InvalidForm, match="public_url must be http:// or https://") as refused:
         load_serve_config(write(tmp_path, f'[service]\npublic_url = "{url}"\n'))
     assert "Sw0rd" not in str(refused.value)

@@ -41,5 +41,5 @@ def test_a_store_of_somebody_else_is_refused(tmp_path: Path) -> None:
     address = str(tmp_path / "mine.db")
     with open_store(address) as store:
         store.catalogue.load([Subscriber("me")])
-    with pytest.raises(StoreError, match="holds other subscribers; --demo needs a new one"):
+    with pytest.raises(StoreError, match="already has subscribers; --demo needs a new store"):
         Playground(address).prepare()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tidings.compiled.arrays import offsets
 from tidings.diversify.covers import most_relevant
-from tidings.diversify.event_tokens import offsets
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
 from tidings.diversify.kernels.dense_cover import cover_within
 

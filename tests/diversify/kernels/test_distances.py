@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.compiled.arrays import offsets
 from tidings.compiled.simd import WORDS
 from tidings.diversify.distance import Overlap
-from tidings.diversify.distance_matrix import from_events, from_matrix
-from tidings.diversify.event_tokens import offsets
+from tidings.diversify.hashed_distances import from_events, from_matrix
 from tidings.diversify.kernels.distances import (
     DistanceSource,
     SortedRows,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tidings.diversify import Candidate, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.distance_matrix import from_events, from_matrix
 from tidings.diversify.divrank import DivRank
+from tidings.diversify.hashed_distances import from_events, from_matrix
 from tidings.diversify.kernels.distances import source_arrays
 from tidings.diversify.kernels.greedy import LEAST, MEAN, NEAREST, SUM, grow
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Distance
 from tidings.model.records import Event
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.diversify.event_tokens import offsets
+from tidings.compiled.arrays import offsets
 from tidings.diversify.kernels.token_rows import list_rows, mask_rows, number_hashes, sort_rows
 
 # Hashes that share their low bits, so that positions in the hash table collide.

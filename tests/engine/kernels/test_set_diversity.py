@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.diversify.distance import Overlap
-from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.hashed_distances import EventHashes
 from tidings.engine.kernels.set_diversity import DeliveryRings, measure_deliveries
 from tidings.model.records import Event
 

@@ -1,16 +1,23 @@
 """What cohorts share: kernels run to their end, and buffers and pools grow."""
 
+from itertools import pairwise
+
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
 from tidings.feed.columnar.cohort_arrays import (
     DeliveryBuffer,
-    concatenated_ranges,
     lengthened,
+    read_offers,
     run_kernel,
+    runs_of,
     take_last,
 )
 from tidings.feed.columnar.kernels import layout
+from tidings.model.records import Event, Match
+from tidings.window import Moment
 
 
 class Kernel:
@@ -41,10 +48,10 @@ class Kernel:
 def test_a_kernel_runs_to_its_end_however_often_it_stops():
     kernel = Kernel([5, 6, 5, 6, 5])
     output = run_kernel(DeliveryBuffer(), np.array(kernel.rows, np.int32), kernel, kernel)
-    assert output.columns[:, [layout.ORDER, layout.ROW]].tolist() == [
+    assert output.rows.columns[:, [layout.ORDER, layout.ROW]].tolist() == [
         [order, row] for order, row in enumerate(kernel.rows)
     ]
-    assert output.ranks.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert output.rows.ranks.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4]
     assert kernel.asked == [2, 2]
     assert output.failed == {}
 
@@ -52,7 +59,7 @@ def test_a_kernel_runs_to_its_end_however_often_it_stops():
 def test_a_row_without_room_is_emptied_and_the_others_go_on():
     kernel = Kernel([5, 6, 7, 5], refused=(6,))
     output = run_kernel(DeliveryBuffer(), np.array(kernel.rows, np.int32), kernel, kernel)
-    assert output.columns[:, layout.ORDER].tolist() == [0, 2, 3]
+    assert output.rows.columns[:, layout.ORDER].tolist() == [0, 2, 3]
     assert list(output.failed) == [6]
     assert "too large" in output.failed[6]
     assert set(kernel.reset_rows) == {6}
@@ -61,7 +68,7 @@ def test_a_row_without_room_is_emptied_and_the_others_go_on():
 def test_no_offers_run_no_kernel():
     kernel = Kernel([])
     output = run_kernel(DeliveryBuffer(), np.zeros(0, np.int32), kernel, kernel)
-    assert len(output.columns) == len(output.ranks) == len(output.ends) == 0
+    assert len(output.rows.columns) == len(output.rows.ranks) == len(output.ends) == 0
 
 
 def test_a_buffer_grows_to_the_least_and_when_more_than_half_is_used():
@@ -72,22 +79,53 @@ def test_a_buffer_grows_to_the_least_and_when_more_than_half_is_used():
     assert len(buffer.ranks) == len(buffer.columns) == 512
     buffer.make_room(used=0, least=5000)
     assert len(buffer.ranks) == 5000
-    columns, ranks, scores = buffer.copy(3)
-    columns[:], ranks[:], scores[:] = 7, 7, 7
+    copied = buffer.copy(3)
+    copied.columns[:], copied.ranks[:], copied.scores[:] = 7, 7, 7
     assert not buffer.columns[:3].any()
     assert not buffer.ranks[:3].any()
     assert not buffer.scores[:3].any()
 
 
 def test_small_helpers():
-    assert concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [
-        5,
-        6,
-        9,
-        10,
-        11,
-    ]
     free = [1, 2, 3, 4]
     assert take_last(free, 3).tolist() == [4, 3, 2]
     assert free == [1]
     assert lengthened(np.array([[1, 2]]), 3).tolist() == [[1, 2], [0, 0], [0, 0]]
+
+
+SUBSCRIBERS = {"ada": 4, "bob": 7}
+SLOTS = {"e": 2, "f": 0}
+
+
+def read(*offers: tuple[Match, Moment]):
+    return read_offers(offers, SUBSCRIBERS.__getitem__, lambda event: SLOTS[event.id])
+
+
+def offer(subscriber: str, event: str, score: float, sequence: int, *matched: str):
+    return Match(subscriber, Event(event, {}, 0), score, matched), Moment(9, sequence)
+
+
+def test_every_offer_is_a_row():
+    rows = read(
+        offer("bob", "e", 0.5, 3, "s", "t"),
+        offer("ada", "e", 0.25, 3),
+        offer("bob", "f", 1.0, 8, "t"),
+    )
+    assert rows.subscribers.tolist() == [7, 4, 7]
+    assert rows.slots.tolist() == [2, 2, 0]
+    assert rows.ranks.tolist() == [0.5, 0.25, 1.0]
+    assert rows.sequences.tolist() == [3, 3, 8]
+
+
+def test_rows_have_the_types_that_kernels_take():
+    for rows in (read(), read(offer("ada", "e", 1, 1, "s"))):
+        kinds = [column.dtype for column in rows]
+        assert kinds == [np.int32, np.int32, np.float64, np.int64]
+
+
+@given(st.lists(st.lists(st.integers(0, 9))))
+def test_runs_are_one_after_the_other(members: list[list[int]]):
+    starts, numbers = runs_of(members)
+    assert [starts.dtype, numbers.dtype] == [np.int64, np.int32]
+    spans = pairwise(starts.tolist())
+    assert [numbers[start:stop].tolist() for start, stop in spans] == members

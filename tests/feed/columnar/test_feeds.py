@@ -20,9 +20,9 @@ from tests.feed.streams import (
 
 from tidings.diversify.divrank import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout
-from tidings.feed.columnar.offers import OfferedEvents
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.feed.plain import PlainFeeds
 from tidings.model.records import Delivery, Event, Match

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.kernels import decay, layout
+from tidings.feed.columnar.kernels import layout, timing
 from tidings.feed.columnar.kernels.layout import (
     BEST,
     CONTINUOUS,
@@ -134,13 +134,13 @@ def test_a_window_holds_at_most_its_longest(window, ring, most, steps):
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("none", DecayCodes(decay.NONE, 0.0, 0.0)),
-        ({"name": "exponential", "rate": 0.5}, DecayCodes(decay.EXPONENTIAL, 0.5, 0.0)),
+        ("none", DecayCodes(timing.NONE, 0.0, 0.0)),
+        ({"name": "exponential", "rate": 0.5}, DecayCodes(timing.EXPONENTIAL, 0.5, 0.0)),
         (
             {"name": "polynomial", "exponent": 2, "landmark": 30},
-            DecayCodes(decay.POLYNOMIAL, 2.0, 30.0),
+            DecayCodes(timing.POLYNOMIAL, 2.0, 30.0),
         ),
-        ({"name": "logarithmic"}, DecayCodes(decay.LOGARITHMIC, 0.0, 0.0)),
+        ({"name": "logarithmic"}, DecayCodes(timing.LOGARITHMIC, 0.0, 0.0)),
     ],
     ids=repr,
 )

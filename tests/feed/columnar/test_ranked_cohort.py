@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from tests.feed.columnar.kernels.batches import Offered, batches, offers_of
 from tests.feed.columnar.kernels.windows import event_table
 
-from tidings.feed.columnar.cohort_arrays import (
-    CohortOutput,
-    DeliveryBuffer,
-)
+from tidings.feed.columnar.cohort_arrays import CohortOutput, DeliveryBuffer
 from tidings.feed.columnar.kernels.layout import END, NEVER, RING_CLASS, SEEN, SIZE, SLAB_CLASS
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.policy import Policy
@@ -37,7 +34,7 @@ def cohort_of(window: Any, rows: int = 2) -> RankedCohort:
 
 
 def rows_of(output: CohortOutput) -> Any:
-    return np.column_stack([output.columns, output.ranks]).tolist()
+    return np.column_stack([output.rows.columns, output.rows.ranks]).tolist()
 
 
 def test_rows_are_reused_after_they_are_dropped():

@@ -1,11 +1,9 @@
 """Subscriptions as columns: encoded, joined and renumbered."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.index.access.workload import subscriptions
 
-from tidings.index.access.encoding import active_parts, encode, joined, renumbered, spans
+from tidings.index.access.encoding import active_parts, encode, joined, renumbered
 from tidings.index.access.vocabulary import Renumbering, Vocabulary
 from tidings.model.records import Subscription
 
@@ -48,11 +46,3 @@ def test_renumbering_leaves_bounds_alone() -> None:
     assert (moved.term.tolist(), moved.members.tolist()) == ([5, -1, -1], [6, 7])
     assert moved.slot.tolist() == [-1, -1, 4]
     assert np.array_equal(moved.low, encoded.low)
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=8))
-def test_spans_are_ranges_one_after_the_other(runs: list[tuple[int, int]]) -> None:
-    first = np.array([start for start, _ in runs], np.int64)
-    size = np.array([length for _, length in runs], np.int64)
-    expected = [number for start, length in runs for number in range(start, start + length)]
-    assert spans(first, first + size).tolist() == expected

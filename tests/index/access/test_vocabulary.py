@@ -8,9 +8,9 @@ from tests.index.access.workload import events, subscriptions
 
 from tidings.compiled.array_file import Reader, Stored, Writer, described
 from tidings.index.access.encoding import encode
-from tidings.index.access.event_encoder import encode_events
-from tidings.index.access.merge import compacted
+from tidings.index.access.query import encode_events
 from tidings.index.access.vocabulary import Vocabulary, ordered
+from tidings.index.access.writer import compacted
 from tidings.model.conditions.predicate import predicate
 
 

@@ -52,12 +52,12 @@ def test_costs_are_never_negative() -> None:
 
 @pytest.mark.spark
 def test_the_model_knows_how_much_a_bucket_remembers() -> None:
-    from tidings.spark.state_stage import id_memory  # noqa: PLC0415 - it loads Spark
+    from tidings.spark.state_stage import bucket  # noqa: PLC0415 - it loads Spark
 
-    memory = id_memory.IdMemory(1)
-    memory.add(id_memory.hash_ids(["a"]), np.zeros(1, np.int64))
+    memory = bucket.IdMemory(1)
+    memory.add(bucket.hash_ids(["a"]), np.zeros(1, np.int64))
     assert sum(column.nbytes for column in memory.columns().values()) == model.ID_BYTES
-    assert id_memory.CAPACITY == model.CAPACITY
+    assert bucket.CAPACITY == model.CAPACITY
 
 
 @pytest.mark.spark

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.lab.papers.small import small_experiment
 
-from tidings.lab.papers.report import WIDTH, markdown_page, write_report
-from tidings.lab.papers.report_html import html_page
+from tidings.lab.papers.report import WIDTH, html_page, markdown_page, write_report
 from tidings.lab.papers.report_words import (
     NO_REASON,
     Tally,

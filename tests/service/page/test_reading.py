@@ -24,6 +24,8 @@ def test_an_address_is_added_paused_and_removed(
     tolerated.append("422")
     page = visit(f"{service.url}/#/reading", token=service.ada, timezone_id="Europe/Athens")
     expect(page.get_by_text("No address yet.")).to_be_visible()
+    kinds = page.get_by_label("Kind").get_by_role("option")
+    expect(kinds).to_have_text(["Slack", "Teams"])  # this service has no mail server
     page.get_by_label("Kind").select_option("slack")
     page.get_by_label("Address", exact=True).fill("http://127.0.0.1/hook")
     page.get_by_role("button", name="Add").click()
@@ -44,10 +46,24 @@ def test_an_address_is_added_paused_and_removed(
     page.reload()
     item.get_by_role("button", name="Pause").click()
     expect(item).to_contain_text("Paused")
+    expect(item.get_by_role("button", name="Resume")).to_be_focused()
     item.get_by_role("button", name="Resume").click()
     expect(item.get_by_text("On", exact=True)).to_be_visible()
     item.get_by_role("button", name="Remove").click()
     expect(page.get_by_text("No address yet.")).to_be_visible()
+    expect(page.get_by_label("Address", exact=True)).to_be_focused()
+
+
+def test_the_focus_moves_on_when_an_address_is_removed(service: PageService, visit: Visit) -> None:
+    for name in "abc":
+        form = {"kind": "teams", "address": f"https://hooks.example/{name}", "verified": True}
+        service.client.put(f"/v1/subscribers/ada/channels/{name}", json=form)
+    page = visit(f"{service.url}/#/reading", token=service.ada)
+    for name, following in (("b", "c"), ("c", "a")):
+        page.get_by_role("button", name=f"Remove {name}", exact=True).press("Enter")
+        expect(page.get_by_role("button", name=f"Remove {following}", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Address", exact=True)).to_be_focused()
 
 
 def test_everybody_can_use_it(service: PageService, visit: Visit) -> None:

@@ -84,6 +84,15 @@ def code_of(box: Mailbox) -> str:
     return found[1]
 
 
+def test_kinds_that_cannot_be_sent_are_not_offered(address: str, box: Mailbox) -> None:
+    for settings, kinds in (
+        (settings_of(box), ["mail", "slack", "teams"]),
+        (ServiceSettings(), ["slack", "teams"]),
+    ):
+        with server_at(address, settings) as server, client_of(server) as admin:
+            assert admin.get(PATH).json() == {"items": [], "kinds": kinds}
+
+
 def test_an_address_is_verified_before_anything_is_sent_there(address: str, box: Mailbox) -> None:
     settings = settings_of(box)
     with (

@@ -40,7 +40,7 @@ def test_a_late_event_is_listed_and_taken_up_again(client: httpx2.Client) -> Non
     assert figures["samples"]["published"]
     answer = client.post("/v1/letters:retry", json={"ids": [letter["id"], 77]}).json()
     assert answer["published"] == 1
-    assert answer["problems"] == [{"id": 77, "detail": "there is no such letter that waits"}]
+    assert answer["problems"] == [{"id": 77, "detail": "there is no waiting letter with this id"}]
     assert delivered(client, "ada", 2) == ["e1", "e2"]
     assert client.get("/v1/letters?kind=late").json() == {"items": [], "next": None}
     refused = client.post("/v1/letters:retry", json={"ids": []})

@@ -13,7 +13,7 @@ from tidings.model.records import Event, Match
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
 from tidings.spark.match_stage.match_batch import MatchBatch, packed_contents
-from tidings.spark.state_stage.late_events import ArrivedRows, pack_rows
+from tidings.spark.state_stage.outcomes import ArrivedRows, pack_rows
 from tidings.spark.state_stage.watermark import Tick
 
 

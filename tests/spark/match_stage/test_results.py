@@ -10,7 +10,7 @@ from tests.spark.match_stage.test_stage import MEMBERS, SCAN, WORK, batches, to_
 
 from tidings import Subscription
 from tidings.formats.arrow import MATCHES, matches_to_table, read_events, read_valid_events
-from tidings.index_files import target_boxes
+from tidings.index_files import mapped_matcher
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.dead_letter import BadRecord
@@ -96,9 +96,9 @@ OTHERS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("scorer", [Exact(), Relaxed()])
 @pytest.mark.parametrize("other", OTHERS)
 def test_targets_of_numbers_need_no_events(tmp_path, monkeypatch, scorer, other):
-    monkeypatch.setattr(target_boxes, "ASKED", 1)
+    monkeypatch.setattr(mapped_matcher, "ASKED", 1)
     times = iter(range(1000))
-    monkeypatch.setattr(target_boxes, "least_seconds", lambda _: next(times))
+    monkeypatch.setattr(mapped_matcher, "least_seconds", lambda _: next(times))
     some = [
         Subscription(f"s{n:02d}", "u", f"a >= {n % 5} and b <= {n % 3} and e < {n}", score=n % 4)
         for n in range(1, 30)

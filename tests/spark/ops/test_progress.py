@@ -20,6 +20,7 @@ PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchS
         (None, {"key": 7}, 7),
         ({"key": 7}, None, None),
         ({"log": "x"}, {"log": "y"}, None),
+        ({"shard-0": "4965"}, {"until_ms": 1_795_025_005_305}, None),
         ("3", "5", None),
     ],
 )

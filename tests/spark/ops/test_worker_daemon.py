@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.service.running import eventually
 
-from tidings.spark.ops.launchers import python_command
 from tidings.spark.ops.worker_daemon import MODULES
+from tidings.spark.session import python_command
 
 pytestmark = pytest.mark.spark
 

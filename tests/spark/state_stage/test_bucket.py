@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,13 +15,15 @@ from tests.spark.match_stage.match_batches import deliveries, match_batch, rows,
 
 from tidings import Delivery, Engine, Event, TidingsError
 from tidings.errors import StateError
+from tidings.formats.arrow import DELIVERIES, read_events
 from tidings.index_files.manifest import RefusedRecord
 from tidings.model.records import Match, Subscription, publication_order
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage.stage import bucket_of
-from tidings.spark.state_stage.bucket import FRAME, Bucket, BucketSettings
+from tidings.spark.state_stage.bucket import FRAME, Bucket, BucketSettings, IdMemory, hash_ids
 from tidings.spark.state_stage.policies import ListedPolicies
+from tidings.spark.state_stage.processor import BucketRunner
 from tidings.spark.state_stage.watermark import BucketClock, Tick
 from tidings.testing import Workload, workload
 from tidings.window import HOLD_US
@@ -106,6 +110,37 @@ def outcomes(
 def test_every_policy_delivers_as_the_engine_does(seed: int) -> None:
     work = workload(seed, events=60)
     assert deliveries(outcomes(work, seed=seed)) == by_engine(work)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("only_deliveries", [False, True])
+def test_a_batch_that_is_alone_delivers_as_the_engine_does(
+    seed: int, *, only_deliveries: bool
+) -> None:
+    work = workload(seed, events=60)
+    matcher = Matcher(work.subscribers, work.subscriptions)
+    names = [each.id for each in work.subscribers]
+    parts = [*split(work.events, Random(seed)), work.events[:9]]  # of which some are repeated
+    inputs = [sent(matcher, events, names) for events in parts]
+    rows = [
+        {"kind": "matches", "published_us": tick.us, "sequence": tick.sequence, "body": one.pack()}
+        for batches, [tick] in inputs
+        for one in batches
+    ]
+    alone = BucketSettings(alone=True)
+    policies = ListedPolicies.of(matcher.subscribers)
+    runner = BucketRunner(policies, alone, read_events, only_deliveries)
+    table = runner.in_batch()((pa.scalar(0),), pa.Table.from_pylist(rows))
+    everything = BucketRunner(policies, alone, read_events).in_batch()
+    outcomes = everything((pa.scalar(0),), pa.Table.from_pylist(rows))
+    assert deliveries([outcomes]) == by_engine(work)
+    repeated = sum(len(batch.events) for batch in inputs[-1][0])
+    assert outcomes["kind"].to_pylist().count("dead") == repeated > 0
+    if only_deliveries:
+        chosen = outcomes.filter(pc.equal(outcomes["kind"], "delivery"))
+        assert table.equals(chosen.select(DELIVERIES.names))
+    else:
+        assert table.equals(outcomes)
 
 
 @st.composite
@@ -362,3 +397,40 @@ def test_damaged_fingerprints_of_refused_records_are_refused(reported: Any) -> N
     bucket.reported = reported
     with pytest.raises(StateError, match="reported records"):
         Bucket(ListedPolicies.of({})).unpack(bucket.pack(), bucket.clock)
+
+
+steps = st.lists(st.tuples(st.text("abc", max_size=2), st.integers(0, 9)), max_size=12)
+
+
+@given(st.lists(steps, max_size=6), st.integers(0, 6), st.integers(1, 4))
+def test_it_contains_what_a_dict_contains(
+    batches: list[list[tuple[str, int]]], remember_us: int, capacity: int
+) -> None:
+    memory, model, watermark = IdMemory(remember_us, capacity), dict[str, int](), 0
+    for batch in batches:
+        ids = [name for name, _ in batch]
+        assert memory.contains(hash_ids(ids)).tolist() == [name in model for name in ids]
+        new = {name: us for name, us in batch if name not in model}
+        memory.add(hash_ids(list(new)), np.array(list(new.values()), np.int64))
+        model |= new
+        watermark = max([watermark, *(us for _, us in batch)])
+        memory.forget(watermark)
+        model = {name: us for name, us in model.items() if us >= watermark - remember_us}
+        old = sorted((us for us in model.values() if us < watermark), reverse=True)
+        if len(old) > capacity:
+            model = {name: us for name, us in model.items() if us >= old[capacity - 1]}
+        assert len(memory) == len(model)
+        again = IdMemory(remember_us, capacity)
+        again.restore(memory.columns())
+        memory = again
+
+
+def test_an_id_takes_24_bytes() -> None:
+    memory = IdMemory(10)
+    memory.add(hash_ids([f"e{number}" for number in range(100)]), np.zeros(100, np.int64))
+    assert sum(each.nbytes for each in memory.columns().values()) == 2400
+
+
+def test_the_hash_of_an_id_is_the_same_in_every_process() -> None:
+    assert hash_ids(["e1"]).tolist() == [[16098416777067027887, 17188825020323765635]]
+    assert hash_ids([]).shape == (0, 2)

@@ -20,7 +20,7 @@ from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
-from tidings.spark.match_stage.bucketize import match_by_bucket
+from tidings.spark.match_stage.stage import match_by_bucket
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import Tick

@@ -9,14 +9,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.app.check.sample import EventSample
 from tidings.app.config import Address, Config
 from tidings.errors import TidingsError
 from tidings.formats import files
 from tidings.model.dead_letter import BadRecord
-from tidings.model.diagnosis import Diagnosis
+from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.limits import TRUSTED, Limits
-from tidings.model.records import Subscription
+from tidings.model.profile import Profile
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.store import CatalogueEntry, open_store
 from tidings.store.records import Record
@@ -27,13 +27,59 @@ READERS: Final[dict[str, Callable[..., Iterator[Any]]]] = {
     "subscribers": files.read_subscribers,
 }
 _LINES: Final = (".jsonl", ".ndjson")
+SAMPLE_SIZE: Final = 10_000
+"""The maximum number of events in a sample."""
+MOST_TRIALS: Final = 500_000
+"""The maximum number of times that a subscription is tried on an event, a second or two in all."""
+FEWEST: Final = 100
+"""The fewest events to try per subscription; with fewer, an absent match means nothing."""
+CountsParts = Callable[[Subscription], bool]
+
+
+class EventSample:
+    """A profile of all events, with an evenly spread sample of them."""
+
+    def __init__(self) -> None:
+        self._profile = Profile()
+        self._events: list[Event] = []
+        self._stride = 1
+
+    def add(self, event: Event) -> None:
+        """Add an event."""
+        if not self._profile.events % self._stride:
+            self._events.append(event)
+            if len(self._events) > SAMPLE_SIZE:
+                self._events, self._stride = self._events[::2], 2 * self._stride
+        self._profile.add_sample([event])
+
+    def absence(self, attribute: str) -> str | None:
+        """Return a sentence that no event has an attribute, or None if one has."""
+        return self._profile.absence(attribute)
+
+    def diagnose(self, subscriptions: Iterable[Subscription], counts: CountsParts) -> Diagnosis:
+        """Compare subscriptions with the events.
+
+        `counts` says which subscriptions match if only some of their predicates hold.
+        """
+        listed = list(subscriptions)
+        room = max(FEWEST, MOST_TRIALS // max(1, len(listed)))
+        events = self._events[:: -(-len(self._events) // room) or 1]
+        matched = None
+        if len(listed) * len(events) <= MOST_TRIALS:
+            matched = {one.id for one in listed if _matches_any(one, events, parts=counts(one))}
+        return diagnose(listed, self._profile, matched, counts, tried=len(events))
+
+
+def _matches_any(subscription: Subscription, events: Iterable[Event], *, parts: bool) -> bool:
+    matches = subscription.touches if parts else subscription.matches
+    return any(map(matches, events))
 
 
 @dataclass(frozen=True)
 class Problem:
     """A problem and its location: `line` is a line of JSON Lines, otherwise a record number.
 
-    A run ignores records that are `refused`; it uses the others, though hardly as intended.
+    A run ignores records that are `refused`; it uses the others, but probably not as intended.
     """
 
     path: Path
@@ -115,7 +161,7 @@ class Audit:
         return self.subscribers + [Subscriber(owner, policy_of(owner)) for owner in others]
 
     def read(self, path: Path, kind: str, records: Iterable[Any] | None = None) -> None:
-        """Read a file, or `records` in its stead; the second use of an id is a problem."""
+        """Read a file, or `records` instead of it; the second use of an id is a problem."""
         number = 0
         try:
             if records is None:
@@ -168,7 +214,7 @@ class Audit:
 
         A wrong attribute or type is a problem of the first subscription that has it. `policy_of`
         returns the policy of a subscriber that is not listed, and `renamed` are the columns of the
-        source that events call by other names.
+        source that have other names in events.
         """
         if not self._records["events"] or not self._records["subscriptions"]:
             return
@@ -189,7 +235,7 @@ class Audit:
             self.problems.append(Problem(located.path, reason, located.line, first, refused=False))
 
     def check_content(self, path: Path, content: Iterable[str]) -> None:
-        """Report attributes that a config at `path` takes as content, and that no event has."""
+        """Report attributes that the config at `path` takes as content but that no event has."""
         for name in content:
             absence = None if name in ("id", "published_at") else self.sample.absence(name)
             if absence is not None:

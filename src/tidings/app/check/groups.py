@@ -1,4 +1,4 @@
-"""Problems of the same kind: a thousand records with one fault are one fault."""
+"""Groups of similar problems, so that a thousand records with one fault are reported once."""
 
 import re
 from collections.abc import Iterable

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -24,9 +25,14 @@ from tidings.formats.gzip_file import open_text
 from tidings.formats.messages import MessageSource
 from tidings.formats.policy_words import describe_policy
 from tidings.model import validate
+from tidings.model.dead_letter import BadRecord
 from tidings.model.diagnosis import Diagnosis
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Event
 from tidings.policy import Subscriber
-from tidings.sources.sample import sample_messages
+from tidings.sources.protocol import EARLIEST
+from tidings.sources.registry import open_reader
+from tidings.sources.spooled import SpooledReader
 
 MESSAGES: Final = 1_000
 """How many messages of a source are compared with the subscriptions."""
@@ -129,7 +135,7 @@ def _review_config(path: Path, result: Review) -> None:
 
 
 def _sample_messages(config: Config, source: MessageSource, audit: Audit) -> None:
-    """Check the options of a source and read its first messages; nothing of it changes."""
+    """Check the options of a source and read its first messages, without changing the source."""
     try:
         records = list(sample_messages(source, config.limits, MESSAGES))
     except TidingsError as error:
@@ -139,7 +145,7 @@ def _sample_messages(config: Config, source: MessageSource, audit: Audit) -> Non
 
 
 def _read_lazily(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:
-    """Open a file on the first step, so that failing to open it is reported for this file."""
+    """Open a file on the first iteration, so that a failure is reported for this file."""
     yield from read(file)
 
 
@@ -267,3 +273,19 @@ _FIELD_NAMES: Final[dict[str, Callable[[Path], list[str]]]] = {
     ".arrow": _of_arrow,
     ".feather": _of_arrow,
 }
+
+
+def sample_messages(
+    source: MessageSource, limits: Limits = TRUSTED, most: int = MESSAGES
+) -> Iterator[Event | BadRecord]:
+    """Check all options of a source, and yield the events of its first messages.
+
+    A source that cannot be read twice yields none, because reading would change it.
+    """
+    with closing(open_reader(source.format, source.options, streaming=True)) as reader:
+        if isinstance(reader, SpooledReader):
+            return
+        start = reader.starting(EARLIEST)
+        for span in reader.spans(start, reader.advance(start, reader.latest(), most)):
+            for batch in reader.read(span):
+                yield from source.form.events(batch, limits)

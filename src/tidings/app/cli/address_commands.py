@@ -1,7 +1,9 @@
-"""The commands `address`: the address book of a store, and what messages look like."""
+"""The commands `address`: the address book of a store, and previews of messages."""
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
 address_app: Final = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Where people read: add, list, pause and remove addresses, and preview messages.",
+    help="Manage the mail and chat addresses of people, and preview messages.",
 )
 app.add_typer(address_app, name="address")
 Subscriber = Annotated[str, typer.Argument(metavar="SUBSCRIBER", help="Whose address it is.")]
 Name = Annotated[str, typer.Argument(metavar="ID", help="The id of the address.")]
 _MOST_BYTES: Final = 2_000_000
-"""Of a mail that came back; longer ones are refused."""
+"""The largest bounce that is read."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,23 @@ class AddressOptions:
     address: Annotated[
         str, typer.Argument(metavar="ADDRESS", help="A mailbox, or the webhook of a chat.")
     ]
-    kind: Annotated[Literal["mail", "slack", "teams"], typer.Option(help="What is there.")] = "mail"
+    kind: Annotated[
+        Literal["mail", "slack", "teams"], typer.Option(help="The kind of address.")
+    ] = "mail"
     every: Annotated[
         Literal["delivery", "hour", "day"] | None,
-        typer.Option(help="At once, hourly or daily. Default: daily for mail, else at once."),
+        typer.Option(help="At once, hourly or daily. Default: daily for mail, otherwise at once."),
     ] = None
     at: Annotated[
-        list[str] | None, typer.Option(metavar="TIME", help="Local times of a day: 08:00.")
+        list[str] | None,
+        typer.Option(metavar="TIME", help="A local time of day, such as 08:00; may be repeated."),
     ] = None
-    zone: Annotated[str | None, typer.Option(help="The time zone: Europe/Athens.")] = None
-    min_rank: Annotated[float | None, typer.Option(help="Only ranks of at least this.")] = None
-    below_rank: Annotated[float | None, typer.Option(help="Only ranks below this.")] = None
+    zone: Annotated[str | None, typer.Option(help="The time zone, such as Europe/Athens.")] = None
+    min_rank: Annotated[float | None, typer.Option(help="Send only ranks of at least this.")] = None
+    below_rank: Annotated[float | None, typer.Option(help="Send only ranks below this.")] = None
     interest: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Only of these subscriptions.")
+        list[str] | None,
+        typer.Option(metavar="ID", help="Send only matches of this subscription; may be repeated."),
     ] = None
     as_json: AsJson = False
 
@@ -59,7 +65,7 @@ class AddressOptions:
 @address_app.command("add")
 @takes(AddressOptions)
 def add_address(options: AddressOptions) -> None:
-    """Add or change where a subscriber reads; you vouch for the address, so no code is sent.
+    """Add or change an address of a subscriber; you vouch for it, so no code is sent.
 
     For example:
 
@@ -96,10 +102,12 @@ def add_address(options: AddressOptions) -> None:
 @address_app.command("list")
 def list_addresses(
     store: StoreAddress,
-    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Only of this one.")] = None,
+    subscriber: Annotated[
+        str | None, typer.Option(metavar="ID", help="List only the addresses of this subscriber.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List where people read, with how far that has come.
+    """List the addresses of people, with their progress.
 
     For example:
 
@@ -122,16 +130,14 @@ def list_addresses(
 def pause_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
-    """Send nothing there until it is resumed.
+    """Send nothing to an address until it is resumed.
 
     For example:
 
         tidings address pause films.db ada mail
     """
-    from tidings.app.cli.store_commands import existing_store
-
-    with existing_store(store) as opened:
-        opened.channels.pause(_found(opened, subscriber, name).key, _now_us())
+    with _entry(store, subscriber, name) as (opened, channel):
+        opened.channels.pause(channel.key, _now_us())
         _print_state(opened, subscriber, name, as_json)
 
 
@@ -139,17 +145,16 @@ def pause_address(
 def resume_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
-    """Send there again, beginning with what is delivered from now on.
+    """Send to an address again, starting with what is delivered from now on.
 
     For example:
 
         tidings address resume films.db ada mail
     """
-    from tidings.app.cli.store_commands import existing_store
     from tidings.channels.address_book import resume_entry
 
-    with existing_store(store) as opened:
-        resume_entry(opened, _found(opened, subscriber, name))
+    with _entry(store, subscriber, name) as (opened, channel):
+        resume_entry(opened, channel)
         _print_state(opened, subscriber, name, as_json)
 
 
@@ -157,17 +162,16 @@ def resume_address(
 def remove_address(
     store: StoreAddress, subscriber: Subscriber, name: Name, as_json: AsJson = False
 ) -> None:
-    """Remove an address, with what is still to be sent.
+    """Remove an address, together with its unsent messages.
 
     For example:
 
         tidings address remove films.db ada mail
     """
-    from tidings.app.cli.store_commands import existing_store
     from tidings.app.output import open_console
 
-    with existing_store(store) as opened:
-        opened.channels.remove(_found(opened, subscriber, name).key)
+    with _entry(store, subscriber, name) as (opened, channel):
+        opened.channels.remove(channel.key)
     if as_json:
         print_json({"removed": name})
     else:
@@ -176,9 +180,9 @@ def remove_address(
 
 @address_app.command("bounce")
 def take_bounce(store: StoreAddress, as_json: AsJson = False) -> None:
-    """Take a mail that came back from standard input; its deliveries are given up.
+    """Read a bounced mail from standard input, and give up its deliveries.
 
-    It is a report of delivery (RFC 3464), to which a mail server can connect this command.
+    The mail is a delivery report (RFC 3464), which a mail server can pipe to this command.
 
     For example:
 
@@ -206,7 +210,7 @@ class PreviewOptions:
         Path,
         typer.Argument(
             metavar="TEMPLATE",
-            help="A file with the table [template]: FILE.toml.",
+            help="A TOML file with a table [template].",
             exists=True,
             dir_okay=False,
         ),
@@ -215,7 +219,7 @@ class PreviewOptions:
         Path | None,
         typer.Argument(
             metavar="EVENTS",
-            help="Events with `content`, as JSON Lines. Default: a sample.",
+            help="Events with `content`, as JSON Lines. Default: a built-in example.",
             exists=True,
             dir_okay=False,
         ),
@@ -230,7 +234,7 @@ class PreviewOptions:
 @address_app.command("preview")
 @takes(PreviewOptions)
 def preview(options: PreviewOptions) -> None:
-    """Show what a message looks like with a template; an error names its line.
+    """Show what a message looks like with a template; errors name the line.
 
     For example:
 
@@ -252,6 +256,15 @@ def preview(options: PreviewOptions) -> None:
         typer.echo(printable(shown), nl=False)
     else:
         print_json(shown)
+
+
+@contextmanager
+def _entry(address: str, subscriber: str, name: str) -> Iterator[tuple["Store", "Channel"]]:
+    """Open a store that exists, and find an entry of its address book."""
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(address) as store:
+        yield store, _found(store, subscriber, name)
 
 
 def _found(store: "Store", subscriber: str, name: str) -> "Channel":

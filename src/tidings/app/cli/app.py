@@ -19,7 +19,7 @@ from tidings.formats.redaction import may_hide_password
 _DEBUG: Final = "TIDINGS_DEBUG"
 _ARGUMENTS: Final = "tidings.arguments"
 _WORD: Final = re.compile(r"\w{4,}")
-_ADDRESS: Final = "an argument that looks like an address, and is not shown, does not belong here"
+_ADDRESS: Final = "an argument looks like an address, so it is not shown, and does not belong here"
 _BUG: Final = "this is a bug in Tidings; please report it with the output of `tidings --debug`"
 
 
@@ -27,8 +27,7 @@ class ErrorReportingGroup(TyperGroup):
     """Commands that print an error as one sentence on standard error and exit with status 1.
 
     The text of an unexpected error is not printed, because it may contain a password; `--debug`
-    shows it with its traceback. Nor is an argument that looks like the address of a store, if it is
-    an argument too many or one for something else.
+    shows it with its traceback. Nor is a misplaced argument that looks like the address of a store.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -51,7 +50,7 @@ class ErrorReportingGroup(TyperGroup):
 
 
 def _without_addresses(text: str, arguments: Sequence[str]) -> str:
-    """Return a text, or another one if it shows a part of an argument that may hide a password."""
+    """Return a text, or a replacement if it shows an argument that may contain a password."""
     values = [each.partition("=")[2] if each.startswith("--") else each for each in arguments]
     words = {word for each in filter(may_hide_password, values) for word in _WORD.findall(each)}
     return _ADDRESS if any(word in text for word in words) else text

@@ -1,32 +1,43 @@
-"""The commands `channel`: look at channels, pause them, send what waits or has failed."""
+"""The commands `channel`: list, pause and test channels, send what is waiting, retry failures."""
 
 import time
-from typing import Annotated, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tidings.app.cli.app import AsJson, app, print_json
 from tidings.errors import TidingsError
 
+if TYPE_CHECKING:
+    from tidings.store import Store
+    from tidings.store.channels import Channel
+
 channel_app: Final = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Look at the channels that deliveries are sent through, pause them, and retry.",
+    help="Manage the channels that deliveries are sent through.",
 )
 app.add_typer(channel_app, name="channel")
 
 Place = Annotated[
-    str, typer.Argument(metavar="PLACE", help="A store, or a config with channels: FILE.toml.")
+    str, typer.Argument(metavar="PLACE", help="A store, or a config file with channels.")
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the channel.")]
 Owner = Annotated[
-    str | None, typer.Option("--subscriber", metavar="ID", help="Whose, if several have it.")
+    str | None,
+    typer.Option(
+        "--subscriber",
+        metavar="ID",
+        help="The owner, if several subscribers have a channel with this id.",
+    ),
 ]
 
 
 @channel_app.command("list")
 def list_channels(place: Place, as_json: AsJson = False) -> None:
-    """List channels: how much each has sent, what waits, what was given up, and why.
+    """List channels: how much each has sent, what is waiting, and what was given up and why.
 
     For example:
 
@@ -50,18 +61,15 @@ def list_channels(place: Place, as_json: AsJson = False) -> None:
 def list_failures(
     place: Place, id: Id, subscriber: Owner = None, limit: int = 100, as_json: AsJson = False
 ) -> None:
-    """List what a channel has not taken: to be tried again, or given up, with the reasons.
+    """List the messages that a channel will retry or has given up, with the reasons.
 
     For example:
 
         tidings channel failures pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
     from tidings.app.output import open_console, plural, print_failures
 
-    with existing_store(ChannelPlace.at(place).store) as store:
-        channel = find_channel(store, id, subscriber)
+    with _opened(place, id, subscriber) as (store, channel):
         failures = store.channels.failures(channel.key, limit)
         waiting = store.channels.backlog(channel.key).waiting
     if as_json:
@@ -71,71 +79,60 @@ def list_failures(
     print_failures(open_console(), failures)
     if channel.state == "failing":
         waits = f"{plural(waiting, 'message')} will follow in order"
-        typer.echo(f"the channel fails ({channel.reason}); it is tried again, and {waits}")
+        typer.echo(f"the channel is failing ({channel.reason}); it is retried, and {waits}")
 
 
 @channel_app.command()
 def pause(place: Place, id: Id, subscriber: Owner = None) -> None:
-    """Send nothing to a channel until it is resumed; what is delivered meanwhile waits.
+    """Pause a channel: deliveries wait until it is resumed.
 
     For example:
 
         tidings channel pause pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
-
-    with existing_store(ChannelPlace.at(place).store) as store:
-        store.channels.pause(find_channel(store, id, subscriber).key, int(time.time() * 1e6))
+    with _opened(place, id, subscriber) as (store, channel):
+        store.channels.pause(channel.key, int(time.time() * 1e6))
 
 
 @channel_app.command()
 def resume(place: Place, id: Id, subscriber: Owner = None) -> None:
-    """Send to a channel again that was paused or disabled, or rests after failures.
+    """Resume a channel that was paused or disabled, or that is backing off after failures.
 
     For example:
 
         tidings channel resume pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
-
-    with existing_store(ChannelPlace.at(place).store) as store:
-        store.channels.resume(find_channel(store, id, subscriber).key)
+    with _opened(place, id, subscriber) as (store, channel):
+        store.channels.resume(channel.key)
 
 
 @channel_app.command()
 def retry(place: Place, id: Id, subscriber: Owner = None) -> None:
-    """Try everything again that a channel has not taken, also what was given up.
+    """Retry all failed messages of a channel, including those that were given up.
 
     For example:
 
         tidings channel retry pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
     from tidings.app.output import plural
 
-    with existing_store(ChannelPlace.at(place).store) as store:
-        count = store.channels.retry(find_channel(store, id, subscriber).key)
-    typer.echo(f"{plural(count, 'message')} to be tried again")
+    with _opened(place, id, subscriber) as (store, channel):
+        count = store.channels.retry(channel.key)
+    typer.echo(f"{plural(count, 'message')} to be retried")
 
 
 @channel_app.command()
 def skip(place: Place, id: Id, subscriber: Owner = None) -> None:
-    """Skip the message that a channel sends next, so that those behind it are sent.
+    """Skip the next message of a channel, so that those behind it are sent.
 
-    It is listed among the failures, from where `retry` sends it.
+    The message is listed among the failures, and `retry` sends it.
 
     For example:
 
         tidings channel skip pipeline.toml orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
-
-    with existing_store(ChannelPlace.at(place).store) as store:
-        skipped = store.outbox.skip(find_channel(store, id, subscriber).key)
+    with _opened(place, id, subscriber) as (store, channel):
+        skipped = store.outbox.skip(channel.key)
     if skipped is None:
         raise TidingsError(f"channel {id} has nothing to send")
     typer.echo(f"given up: event {skipped.event} for {skipped.subscriber}")
@@ -143,31 +140,28 @@ def skip(place: Place, id: Id, subscriber: Owner = None) -> None:
 
 @channel_app.command()
 def remove(place: Place, id: Id, subscriber: Owner = None) -> None:
-    """Forget a channel, with how far it has come and what it has not sent.
+    """Remove a channel, together with its progress and its unsent messages.
 
     For example:
 
         tidings channel remove films.db orders
     """
-    from tidings.app.channels import ChannelPlace, find_channel
-    from tidings.app.cli.store_commands import existing_store
-
-    with existing_store(ChannelPlace.at(place).store) as store:
-        store.channels.remove(find_channel(store, id, subscriber).key)
+    with _opened(place, id, subscriber) as (store, channel):
+        store.channels.remove(channel.key)
 
 
 @channel_app.command()
 def send(
     config: Annotated[str, typer.Argument(metavar="FILE.toml", help="The config.")],
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until Ctrl-C or SIGTERM.")
+        bool, typer.Option("--follow", help="Keep sending until Ctrl-C or SIGTERM.")
     ] = False,
 ) -> None:
-    """Send what waits in the outbox of a config, without running its pipeline.
+    """Send what is waiting in the outbox of a config, without running its pipeline.
 
-    A channel that fails is tried again for some seconds; one that pauses after earlier failures
-    waits until the pause is over, unless `tidings channel resume` ends it. Several processes may
-    send at once.
+    A failing channel is retried for a few seconds; one that is backing off after earlier failures
+    waits until that is over, unless `tidings channel resume` ends it. Several processes may send
+    at once.
 
     For example:
 
@@ -185,7 +179,7 @@ def send(
 
     place = ChannelPlace.at(config)
     if not place.declared and (place.run is None or not place.run.sends):
-        raise TidingsError(f"{config} declares no channels; write [[channels]] or [[people]]")
+        raise TidingsError(f"{config} declares no channels; add [[channels]] or [[people]]")
     if place.run is not None:
         with stop_on_signals(StopActions()) as stop, sending(place.run, stop) as channels:
             if follow:
@@ -204,7 +198,7 @@ def try_channel(
     id: Id,
     subscriber: Owner = None,
 ) -> None:
-    """Send one test message through a channel, or to one of the people of the config.
+    """Send a test message through a channel, or to one of the people in the config.
 
     For example:
 
@@ -215,4 +209,14 @@ def try_channel(
     kind, target, outcome = ChannelPlace.at(config).send_test(id, subscriber)
     if outcome.reason:
         raise TidingsError(f"channel {id} ({kind}): {outcome.reason}")
-    typer.echo(f"channel {id} ({kind}: {target}) has taken a test")
+    typer.echo(f"channel {id} ({kind}: {target}) accepted a test message")
+
+
+@contextmanager
+def _opened(place: str, id: str, subscriber: str | None) -> Iterator[tuple["Store", "Channel"]]:
+    """Open the store of a place, and find one of its channels."""
+    from tidings.app.channels import ChannelPlace, find_channel
+    from tidings.app.cli.store_commands import existing_store
+
+    with existing_store(ChannelPlace.at(place).store) as store:
+        yield store, find_channel(store, id, subscriber)

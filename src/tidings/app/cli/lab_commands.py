@@ -42,7 +42,7 @@ class PapersArguments:
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes, at which claims need not hold.")
     ] = False
-    seed: Annotated[int, typer.Option(min=0, help="The seed of all chance.")] = 7
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 7
     out: Annotated[Path, typer.Option(file_okay=False, help="The output folder.")] = PAPERS_FOLDER
     catalogue: Annotated[
         Path | None,
@@ -54,21 +54,21 @@ class PapersArguments:
         ),
     ] = None
     category: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of the categories of a catalogue.")
+        str,
+        typer.Option(metavar="COLUMN", help="The column with the category."),
     ] = "category"
     product_id: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of its ids, if it has one.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the id, if any."),
     ] = None
-    names_only: Annotated[bool, typer.Option("--list", help="List the names, and run nothing.")] = (
-        False
-    )
+    names_only: Annotated[bool, typer.Option("--list", help="Only list the names.")] = False
     as_json: AsJson = False
 
     @property
     def size(self) -> "Size":
         """The size of the experiments."""
         if self.full and self.quick:
-            raise typer.BadParameter("--full and --quick exclude each other")
+            raise typer.BadParameter("--full and --quick cannot be combined")
         return "full" if self.full else "quick" if self.quick else "laptop"
 
 
@@ -78,8 +78,8 @@ def papers(arguments: PapersArguments) -> None:
     """Reproduce the tables and figures of the papers, in less than ten minutes.
 
     Writes report.html, report.md and a CSV and SVG file for each table and figure to the output
-    folder: what the paper claims, its figures, ours, and whether the claim holds. After Ctrl-C the
-    same command continues: finished experiments are kept. The same seed yields the same numbers.
+    folder: what the paper claims, its numbers, ours, and whether the claim holds. After Ctrl-C, the
+    same command resumes: finished experiments are kept. The same seed produces the same numbers.
 
     For example:
 
@@ -109,7 +109,7 @@ def _pairs(option: str) -> Callable[[list[str] | None], list[str] | None]:
         for value in values or ():
             name, equals, text = value.partition("=")
             if not (name and equals and text):
-                raise typer.BadParameter(f"{option} is NAME=TEXT, not {shown_safely(value)}")
+                raise typer.BadParameter(f"{option} must be NAME=TEXT, not {shown_safely(value)}")
         return values
 
     return check
@@ -133,7 +133,9 @@ class RecordingOptions:
     subscribers: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="A file of subscribers: own policies, preferences."
+            exists=True,
+            dir_okay=False,
+            help="A file of subscribers with their policies.",
         ),
     ] = None
     config: Annotated[
@@ -145,7 +147,7 @@ class RecordingOptions:
         typer.Option(
             metavar="NAME=COLUMN",
             callback=_pairs("--column"),
-            help="Where publications have other columns: id=sku, published_at=ts.",
+            help="The name of a column in the file: id=sku, published_at=ts.",
         ),
     ] = None
     type_: Annotated[
@@ -163,12 +165,12 @@ class RecordingOptions:
             "--list",
             metavar="NAME=SEPARATOR",
             callback=_pairs("--list"),
-            help="A column of lists, and what separates their values: tags=;.",
+            help="A column that holds lists, and its separator: tags=;.",
         ),
     ] = None
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Let time go on after the last publication."),
+        typer.Option(metavar="TIME", help="Advance time to this point after the last publication."),
     ] = None
     as_json: AsJson = False
 
@@ -196,7 +198,7 @@ class CompareOptions(RecordingOptions):
         list[str],
         typer.Option(
             metavar="FILE|own",
-            help="A policy in TOML or JSON, or NAME=FILE; own is each subscriber's own. Repeat it.",
+            help="A policy file, NAME=FILE, or own for each subscriber's own. May be repeated.",
         ),
     ]
     out: Annotated[Path, typer.Option(file_okay=False, help="The output folder.")] = (
@@ -209,7 +211,7 @@ class CompareOptions(RecordingOptions):
         int | None,
         typer.Option(
             min=1,
-            help="Parts of the subscribers, by default one for every 500; a finished part is kept.",
+            help="The number of parts. Default: one per 500 subscribers.",
             show_default=False,
         ),
     ] = None
@@ -223,9 +225,9 @@ class CompareOptions(RecordingOptions):
 def compare(options: CompareOptions) -> None:
     r"""Show what each of several policies would have delivered from a recorded stream.
 
-    All policies see the same publications, which are matched once. The output folder gets
-    report.html, which stands alone, the tables as CSV, every delivery as Parquet, and the pictures
-    as SVG. After Ctrl-C the same command continues: finished parts are kept.
+    All policies see the same publications, which are matched once. The output folder receives
+    report.html, which is self-contained, the tables as CSV, every delivery as Parquet, and the
+    charts as SVG. After Ctrl-C, the same command resumes: finished parts are kept.
 
     A policy is a file such as:
 
@@ -270,14 +272,14 @@ class TimelineOptions(RecordingOptions):
         str | None, typer.Option(metavar="FILE", help="A policy instead of the subscriber's own.")
     ] = None
     html: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Write a page that stands alone instead.")
+        Path | None, typer.Option(dir_okay=False, help="Write a self-contained HTML page instead.")
     ] = None
 
 
 @lab_app.command()
 @takes(TimelineOptions)
 def timeline(options: TimelineOptions) -> None:
-    r"""Show the windows of one subscriber over time: candidates, chosen, and why.
+    r"""Show the windows of one subscriber over time: the candidates, the chosen events, and why.
 
     For every choice in the period: the time, how many candidates there were, the chosen ones (+)
     with what became of them, and the best of the others (-) with the reason.
@@ -302,6 +304,6 @@ def timeline(options: TimelineOptions) -> None:
 
 
 def check_installed(packages: Iterable[str]) -> None:
-    """Refuse to go on without packages of the extra `lab`."""
+    """Raise an error if packages of the extra `lab` are missing."""
     if missing := [name for name in packages if find_spec(name) is None]:
         raise TidingsError(f"the lab needs {' and '.join(missing)}: run pip install 'tidings[lab]'")

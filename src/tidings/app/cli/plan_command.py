@@ -25,7 +25,7 @@ class PlanOptions:
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="Everybody's policy, in TOML or JSON. Default: the default policy.",
+            help="The policy of all subscribers, in TOML or JSON. Default: the default policy.",
         ),
     ] = None
     trigger: Annotated[str, typer.Option(metavar="TIME", help="The time between triggers.")] = "10s"
@@ -33,7 +33,7 @@ class PlanOptions:
         Path | None,
         typer.Option(
             dir_okay=False,
-            help="A file for the measured costs: read if it exists, else written.",
+            help="A file with the measured costs: read if it exists, otherwise written.",
         ),
     ] = None
     as_json: AsJson = False
@@ -44,9 +44,9 @@ class PlanOptions:
 def plan(options: PlanOptions) -> None:
     """Estimate the cores, memory and disk of a pipeline on Spark.
 
-    Runs the pipeline for two minutes at five small sizes on this machine, fits the costs of an
-    event, a match, a subscriber and a trigger to them, and extrapolates. The policy of the
-    calibration is that of the plan.
+    Runs the pipeline at five small sizes on this machine, for about two minutes, fits the costs of
+    an event, a match, a subscriber and a trigger to the measurements, and extrapolates. The
+    calibration uses the policy of the plan.
 
     For example:
 

@@ -103,7 +103,7 @@ class MatchOptions:
     ] = None
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Say on standard error which index has answered, and why."),
+        typer.Option("--plan", help="Print on standard error which index answered, and why."),
     ] = False
     as_json: AsJson = False
 
@@ -134,7 +134,7 @@ def match(options: MatchOptions) -> None:
     from tidings.rank.matcher import MatchPlan
 
     if (options.events is None) == (options.event is None):
-        raise typer.BadParameter("give either a file of EVENTS or one --event")
+        raise typer.BadParameter("pass either a file of EVENTS or one --event")
     _only_one_stdin(options.subscriptions, options.events)
     inputs = read_inputs(options.subscriptions, options.subscribers)
     query = MatchQuery(options.direction, options.scorer, options.k)
@@ -171,10 +171,11 @@ class ExplainOptions:
         ),
     ]
     subscription: Annotated[
-        str | None, typer.Option(metavar="ID", help="Explain its place for the event.")
+        str | None, typer.Option(metavar="ID", help="Explain its position for the event.")
     ] = None
     subscriber: Annotated[
-        str | None, typer.Option(metavar="ID", help="Explain why the event was delivered or not.")
+        str | None,
+        typer.Option(metavar="ID", help="Explain why it did or did not get the event."),
     ] = None
     scorer: ScorerName = None
     subscribers: Subscribers = None
@@ -187,12 +188,12 @@ class ExplainOptions:
 @app.command()
 @takes(ExplainOptions)
 def explain(options: ExplainOptions) -> None:
-    r"""Explain the place of a subscription for an event, or why a subscriber got it or not.
+    r"""Explain how a subscription ranks for an event, or why a subscriber did or did not get it.
 
-    With --subscription: the predicates that hold, the score and the place, and the score that is
-    missing for the k best. With --subscriber: the result of each of its subscriptions, and whether
-    the event was delivered when all EVENTS were published in the order of their times. With a
-    config in place of SUBSCRIPTIONS, its events, subscribers and policies are used.
+    With --subscription: the predicates that hold, the score, the position, and how much it lacks to
+    be among the k best. With --subscriber: the result of each of its subscriptions, and whether the
+    event was delivered when all EVENTS were published in the order of their times. With a config
+    instead of SUBSCRIPTIONS, its events, subscribers and policies are used.
 
     For example:
 
@@ -212,7 +213,7 @@ def explain(options: ExplainOptions) -> None:
     from tidings.app.output import open_console, print_explanation, print_problems
 
     if (options.subscription is None) == (options.subscriber is None):
-        raise typer.BadParameter("give either a --subscription or a --subscriber")
+        raise typer.BadParameter("pass either --subscription or --subscriber")
     if options.subscriber is not None and options.k is not None:
         raise typer.BadParameter("-k requires --subscription; a subscriber's policy has its own k")
     if options.subscriptions.suffix == ".toml":
@@ -243,7 +244,7 @@ def _explain_run(options: ExplainOptions) -> None:
     from tidings.app.run.plan import read_plan
 
     if options.subscriber is None or options.events or options.subscribers or options.scorer:
-        raise typer.BadParameter("a config takes --subscriber and the --event's id, nothing else")
+        raise typer.BadParameter("with a config, pass only --subscriber and the id of an --event")
     plan = read_plan(load_config(options.subscriptions))
     explanation = explain_run(plan, options.subscriber, options.event)
     if options.as_json:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 token_app: Final = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Make, list and revoke the access tokens of a service.",
+    help="Create, list and revoke the access tokens of a service.",
 )
 app.add_typer(token_app, name="token")
 
@@ -33,18 +33,18 @@ class ServeOptions:
     store: Annotated[
         str | None,
         typer.Argument(
-            metavar="STORE", help="A store, or a config: FILE.toml. Default: tidings.db."
+            metavar="STORE", help="A store, or a config file (.toml). Default: tidings.db."
         ),
     ] = None
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; 0 for any.")] = None
     only: Annotated[
         Literal["service", "pipeline"] | None,
-        typer.Option(help="Run one of the two processes; without it, both."),
+        typer.Option(help="Run only one of the two processes. Default: both."),
     ] = None
     engine: Annotated[
         Literal["local", "spark"] | None,
-        typer.Option(help="What runs the pipeline. Default: spark where it is installed."),
+        typer.Option(help="The engine of the pipeline. Default: spark if it is installed."),
     ] = None
     tenant: Annotated[
         str | None,
@@ -57,11 +57,11 @@ class ServeOptions:
         bool,
         typer.Option(
             "--demo",
-            help="Start with films, subscribers and a stream; without STORE, in a temporary one.",
+            help="Start with demo data and a stream of films; without STORE, in a temporary store.",
         ),
     ] = False
     log: Annotated[
-        Literal["text", "json"], typer.Option(help="The form of the log on standard error.")
+        Literal["text", "json"], typer.Option(help="The format of the log on standard error.")
     ] = "text"
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False
     as_json: AsJson = False
@@ -86,6 +86,10 @@ def serve(options: ServeOptions) -> None:
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise TidingsError("the service is not installed: run pip install 'tidings[serve]'")
+    if options.tenant is not None and options.only != "pipeline":
+        raise TidingsError(
+            "--tenant needs --only pipeline; without it, `tidings serve` serves all tenants"
+        )
     from tidings.app.serve.config import load_serve_config
 
     with TemporaryDirectory(prefix="tidings-") as folder:
@@ -149,7 +153,7 @@ def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
         from tidings.app.serve.demo import playground_at
 
         if not options.as_json:
-            open_console().print("The playground is being filled with films; this takes seconds.")
+            open_console().print("Filling the demo store with films; this takes a few seconds.")
         with playground_at(config.store):
             _serve(options, config)
     else:
@@ -196,22 +200,21 @@ class TokenOptions:
     store: StoreAddress
     role: Annotated[Literal["admin", "publisher", "subscriber"], typer.Option()]
     subscriber: Annotated[
-        str | None, typer.Option(metavar="ID", help="Whose feed a subscriber's token reads.")
+        str | None, typer.Option(metavar="ID", help="The subscriber of a token with that role.")
     ] = None
-    tenant: Annotated[str, typer.Option(help="The tenant; each has a store of its own.")] = (
-        "default"
-    )
+    tenant: Annotated[str, typer.Option(help="The tenant; each has its own store.")] = "default"
     expires: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long it is valid: 90d, 12h.")
+        str | None,
+        typer.Option(metavar="DURATION", help="How long it is valid, such as 90d."),
     ] = None
-    label: Annotated[str, typer.Option(help="What it is for.")] = ""
+    label: Annotated[str, typer.Option(help="A note on what the token is for.")] = ""
     as_json: AsJson = False
 
 
 @token_app.command("create")
 @takes(TokenOptions)
 def create_token(options: TokenOptions) -> None:
-    """Make a token and print it; it cannot be shown again.
+    """Create a token and print it; it cannot be shown again.
 
     For example:
 
@@ -261,10 +264,10 @@ def list_tokens(store: StoreAddress, as_json: AsJson = False) -> None:
 @token_app.command("revoke")
 def revoke_token(
     store: StoreAddress,
-    token: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, or itself.")],
+    token: Annotated[str, typer.Argument(metavar="ID", help="The token, or its id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a token, at once and for good.
+    """Revoke a token immediately and permanently.
 
     For example:
 
@@ -278,7 +281,7 @@ def revoke_token(
     with existing_store(store) as opened:
         revoked = opened.tokens.revoke(name, int(time.time() * SECOND_US))
     if not revoked:
-        raise StoreError("there is no such valid token; `tidings token list` lists them")
+        raise StoreError("unknown token; `tidings token list` lists those that are valid")
     if as_json:
         print_json({"revoked": name})
     else:

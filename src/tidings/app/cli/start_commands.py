@@ -1,5 +1,8 @@
 """The commands to get started: `demo`, `init`, `warm` and `bench`."""
 
+import subprocess
+import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -7,8 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from tidings.app.cli.app import AsJson, app, print_json
+from tidings.errors import TidingsError
 
 DEMO_FOLDER: Final = Path("tidings-demo")
+SOURCE: Final = Path(__file__).parents[4]
 
 
 @app.command()
@@ -22,8 +27,8 @@ def demo(
     """Watch ranked publish/subscribe on a real movie catalogue, in about two minutes.
 
     The films are published one after another through Spark, to subscribers with different tastes
-    and policies. The first day is shown at once, while Spark starts. At the end, report.html in
-    the output folder tells it in pictures.
+    and policies. The first day is shown at once, while Spark starts. At the end, report.html in the
+    output folder shows the results in pictures.
 
     For example:
 
@@ -45,8 +50,8 @@ def init(
     """Look at a file of data, and write a config and example subscriptions for it.
 
     FILE is CSV, JSON Lines, JSON, Parquet or Arrow, or a folder of such files; text may be
-    compressed with gzip. The first 20,000 rows show which columns are the id and the time, and of
-    which types the others are. Both files are written to the current folder and are yours to edit.
+    compressed with gzip. The id, the time and the types of the other columns are inferred from the
+    first 20,000 rows. Both files are written to the current folder, for you to edit.
 
     For example:
 
@@ -69,7 +74,8 @@ def warm(as_json: AsJson = False) -> None:
     """Compile the kernels for this machine now, instead of when they are first used.
 
     They are kept in the user's cache folder, or in the folder that the environment variable
-    NUMBA_CACHE_DIR names: for images of containers, read-only installations and workers of Spark.
+    NUMBA_CACHE_DIR names. This is useful for container images, read-only installations and Spark
+    workers.
 
     For example:
 
@@ -87,7 +93,8 @@ def warm(as_json: AsJson = False) -> None:
 @app.command()
 def bench(
     name: Annotated[
-        str | None, typer.Argument(help="One benchmark only; see bench/README.md.", metavar="NAME")
+        str | None,
+        typer.Argument(help="The benchmark. Default: all of them.", metavar="NAME"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, in a minute or two; writes nothing.")
@@ -103,7 +110,24 @@ def bench(
 
         tidings bench interval --quick
     """
-    from tidings.app.bench import run_bench
-
     flags = [flag for flag, is_set in {"--quick": quick, "--json": as_json}.items() if is_set]
     raise typer.Exit(run_bench(name, flags))
+
+
+def run_bench(name: str | None, flags: Iterable[str], *, places: Iterable[Path] = ()) -> int:
+    """Run one benchmark or all of them, each in its own process; return the exit status."""
+    folder = bench_folder([*places] or [SOURCE, Path.cwd()])
+    names = [name] if name else []
+    return subprocess.run([sys.executable, str(folder), *names, *flags], check=False).returncode
+
+
+def bench_folder(places: Iterable[Path]) -> Path:
+    """Return the folder bench/ of the first of these places that is a source tree of Tidings."""
+    for place in places:
+        folder = place / "bench"
+        if (place / "src/tidings/__init__.py").is_file() and (folder / "__main__.py").is_file():
+            return folder
+    raise TidingsError(
+        "the benchmarks are part of the source tree, not of the package: run this command in a "
+        "clone of Tidings, after pip install -e '.[bench]'"
+    )

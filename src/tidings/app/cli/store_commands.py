@@ -1,4 +1,4 @@
-"""The commands on stores: what they hold, and how to change it."""
+"""The commands `store`: show and change what a store holds."""
 
 import time
 from collections.abc import Iterator
@@ -29,14 +29,16 @@ StoreAddress = Annotated[
 ]
 SubscriberIds = Annotated[list[str], typer.Argument(metavar="SUBSCRIBER")]
 Kind = Literal["subscription", "subscriber"]
-Limit = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
+Limit = Annotated[int, typer.Option(min=1, help="The maximum number to print.")]
 
 
 @store_app.command("list")
 def list_records(
     store: StoreAddress,
     kind: Annotated[Kind, typer.Argument(help="What to list.")] = "subscription",
-    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Only of this one.")] = None,
+    subscriber: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those of this one.")
+    ] = None,
     after: Annotated[str, typer.Option(metavar="ID", help="Continue after this id.")] = "",
     limit: Limit = 100,
     as_json: AsJson = False,
@@ -65,14 +67,14 @@ def add(
     store: StoreAddress,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", exists=True, dir_okay=False)],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace records that the store has already.")
+        bool, typer.Option("--replace", help="Replace records that the store already has.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add subscriptions and subscribers from files; a store that does not exist is created.
 
-    Without --replace, a record whose id exists with another content stops the command, and nothing
-    is added. Records that cannot be used are listed and left out.
+    Without --replace, a record whose id already exists with different content stops the command,
+    and nothing is added. Invalid records are listed and left out.
 
     For example:
 
@@ -128,7 +130,7 @@ def remove(
 
 @store_app.command()
 def pause(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = False) -> None:
-    """Pause subscribers: their windows go on, and what would be delivered is dropped.
+    """Pause subscribers: their windows keep running, and what would be delivered is dropped.
 
     For example:
 
@@ -139,7 +141,7 @@ def pause(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = Fal
 
 @store_app.command()
 def resume(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = False) -> None:
-    """Resume paused subscribers; what was dropped meanwhile stays dropped.
+    """Resume paused subscribers; what was dropped in the meantime stays dropped.
 
     For example:
 
@@ -231,12 +233,12 @@ def prune(
         typer.Option(
             metavar="DURATION",
             help="How much longer to remember what was delivered, so that it is not repeated. "
-            "Default: for ever.",
+            "Default: forever.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete old notifications; what was delivered is still not delivered again.
+    """Delete old notifications; deleted ones are still never delivered again.
 
     For example:
 
@@ -260,7 +262,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy a store in SQLite to a new file, while it is in use; the copy is a store itself.
+    """Copy an SQLite store to a new file while it is in use; the copy is itself a store.
 
     For example:
 
@@ -279,7 +281,7 @@ def backup(
 
 @contextmanager
 def existing_store(store: str) -> Iterator["Store"]:
-    """Open a store; one that does not exist is refused, because a typo must not create it."""
+    """Open a store that exists; a missing one is refused, so that a typo does not create it."""
     from tidings.store import open_store
     from tidings.store.address import read_address
 

@@ -25,23 +25,23 @@ TEMPLATES: Final = "templates"
 PEOPLE: Final = "people"
 TABLES: Final = (MAIL, TEMPLATE, PEOPLE)
 _ANYWHERE: Final = TargetRules.of(["*"], ["0.0.0.0/0", "::/0"])
-"""Where the chats of a config may be: who writes it may reach what its machine reaches."""
+"""The hosts allowed for chats of a config: its author may reach anything that the machine can."""
 
 
 @dataclass(frozen=True)
 class PeopleConfig:
-    """The people whom a run writes to, and how."""
+    """The people that a run sends messages to, and how."""
 
     settings: PersonSettings
     entries: tuple[EntryDraft, ...]
 
 
 def read_mail_and_template(form: Form, base: Path) -> dict[str, Any]:
-    """Return the mail server and the template of a config, as far as it has them."""
+    """Return the mail server and the template of a config, each None if it is missing."""
     found = dict[str, Any]()
     if MAIL in form:
         with prefix_errors("[mail] ", raised=InvalidForm):
-            table = validate.mapping("it is a table", form[MAIL], InvalidForm)
+            table = validate.mapping("it must be a table", form[MAIL], InvalidForm)
             found[MAIL] = SmtpSettings.load(table, base)
     if TEMPLATE in form:
         with prefix_errors("[template] ", raised=InvalidForm):
@@ -52,14 +52,14 @@ def read_mail_and_template(form: Form, base: Path) -> dict[str, Any]:
 def read_templates(forms: object) -> dict[str, CardTemplate]:
     """Read the tables `[templates.TENANT]`: templates of tenants."""
     found = dict[str, CardTemplate]()
-    for name, form in validate.mapping("templates are tables", forms, InvalidForm).items():
+    for name, form in validate.mapping("templates must be tables", forms, InvalidForm).items():
         with prefix_errors(f"[templates.{name}] ", raised=InvalidForm):
             found[check_tenant(name)] = CardTemplate.load(form)
     return found
 
 
 def read_entries(forms: object, smtp: SmtpSettings | None) -> tuple[EntryDraft, ...]:
-    """Read the tables `[[people]]`; the ids of each subscriber's are unique."""
+    """Read the tables `[[people]]`; ids are unique within a subscriber."""
     if not isinstance(forms, list) or not all(isinstance(form, Mapping) for form in forms):
         raise InvalidForm("people must be tables: write [[people]] above each")
     entries = dict[tuple[str, str], EntryDraft]()

@@ -39,7 +39,7 @@ DEFAULT: Final = "default"
 AVAILABLE_NOW: Final = "available-now"
 OFF: Final = "off"
 OUTBOX: Final = "outbox.db"
-"""In the folder of the sink: deliveries for channels, if the sink is not a store."""
+"""The outbox in the folder of the sink, for deliveries to channels if the sink is not a store."""
 PRESETS: Final = {"trusted": Limits.trusted(), "public": Limits.public()}
 _STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
 _OPTIONAL: Final = (
@@ -84,7 +84,8 @@ class Config:
     metrics: Metrics = Metrics()
     limits: Limits = TRUSTED
     clock: SparkSource | None = None
-    """A table of times that pass although nothing is published; only a service has one."""
+    """A table of clock times, so that time passes even if nothing is published; only a service has
+    one."""
     channels: tuple[DeclaredChannel, ...] = ()
     people: PeopleConfig | None = None
 
@@ -202,7 +203,7 @@ def _subscriptions(form: Any, base: Path) -> Path | Address:
         return address
     if isinstance(form, Mapping) and "path" not in form:
         read_table(form, "[subscriptions]", (), ("path", "store"))
-        raise InvalidForm("[subscriptions]: give either the path of a file or a store")
+        raise InvalidForm("[subscriptions]: set either path or store")
     return _file("[subscriptions]", form, base)
 
 

@@ -75,11 +75,11 @@ def read_sink(form: Form, base: Path) -> SinkConfig:
 
 
 def _folder(base: Path, name: str) -> Path:
-    """Return the path of a folder that exists or can be made."""
+    """Return the path of a folder that exists or can be created."""
     path = base / name
     try:
         is_file = path.exists() and not path.is_dir()
-    except OSError as error:  # a name that is too long, or a folder above it that is closed
+    except OSError as error:  # the name is too long, or a parent folder is not accessible
         reason = error.strerror or type(error).__name__
         raise InvalidForm(f"path {shown_safely(name)} cannot be a folder: {reason}") from None
     if is_file:
@@ -90,13 +90,13 @@ def _folder(base: Path, name: str) -> Path:
 def _check_keys(kind: str, table: Form) -> None:
     """Refuse keys that do not apply to the format, which are usually typos."""
     if kind == STORE and "store" not in table:
-        raise InvalidForm("store is missing: give its address, such as sqlite:///file.db")
+        raise InvalidForm("store is missing: set its address, such as sqlite:///file.db")
     if kind != STORE and "store" in table:
         raise InvalidForm(f"store requires format = 'store', not {kind!r}")
     if kind in (*FOLDERS, STORE):
         for name in ("options", "select"):
             if name in table:
-                raise InvalidForm(f"{name} requires a format of Spark, not {kind!r}")
+                raise InvalidForm(f"{name} requires a Spark format, not {kind!r}")
     elif "options" not in table:
         listed = ", ".join((*FOLDERS, STORE))
         raise InvalidForm(

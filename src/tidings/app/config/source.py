@@ -59,9 +59,10 @@ _LAYOUT: Final = ("columns", "keep", "lists", "types", "generate")
 def read_source(
     form: Form, base: Path, *, watched: bool = False
 ) -> Source | SparkSource | MessageSource:
-    """Read `[source]`; it is Spark's if it has options of Spark or a format that we do not read.
+    """Read `[source]`.
 
-    If files are `watched`, there need not be any yet.
+    It is a Spark source if it has Spark options or a format that we do not read. If files are
+    `watched`, there need not be any yet.
     """
     if not isinstance(form, Mapping):
         read_table(form, "[source]")
@@ -101,7 +102,7 @@ def _read_message_source(form: Form, base: Path) -> MessageSource:
         encoding = table.get("encoding", JSON if schema is None else AVRO)
         validate.choice("encoding", encoding, ENCODINGS, InvalidForm)
         if (encoding == JSON) is not (schema is None):
-            raise InvalidForm(f"encoding = {encoding!r} and schema_file do not go together")
+            raise InvalidForm(f"encoding = {encoding!r} and schema_file cannot be combined")
         return MessageSource(
             kind, options, MessageForm(encoding, schema or "", *_read_shape(table))
         )
@@ -150,7 +151,7 @@ def _keep(table: Form) -> tuple[str, ...] | None:
 
 
 def _hidden(content: Sequence[str], columns: Form, keep: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns that are content only, since `keep` lists the others and not these."""
+    """Return the columns that are content only, because `keep` does not list them."""
     attributes = {*columns, *EVENT_COLUMNS, *(content if keep is None else keep)}
     return tuple(name for name in content if name not in attributes)
 
@@ -167,7 +168,7 @@ def _read_spark_source(form: Form, base: Path) -> SparkSource:
         kind = format_name(table["format"])
         columns = _texts("columns", "SQL expressions", table.get("columns", {}))
         if columns and "select" in table:
-            raise InvalidForm("columns and select exclude each other; give one of them")
+            raise InvalidForm("columns and select cannot be combined; remove one of them")
         if kind in ("kafka", KAFKA) and not columns and "select" not in table:
             columns = _KAFKA
         return SparkSource(
@@ -183,7 +184,7 @@ def _read_spark_source(form: Form, base: Path) -> SparkSource:
 
 
 def _kept_columns(kind: str, columns: Form, table: Form) -> tuple[str, ...] | None:
-    """Return the other columns to keep: by default all, or none of those around a message."""
+    """Return the other columns to keep: by default all, or none if there is a message column."""
     is_message = kind in ("kafka", KAFKA) or columns.keys() <= {"value", "reason"}
     return () if columns and is_message and "keep" not in table else _keep(table)
 

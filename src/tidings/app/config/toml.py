@@ -21,7 +21,7 @@ def read_table(
 ) -> Form:
     """Return the keys of a table; refuse missing and unknown ones.
 
-    The value that stands there instead is not shown: an address might contain a password.
+    A value of another type is not shown, because an address might contain a password.
     """
     if not isinstance(form, Mapping):
         raise InvalidForm(f"{label} must be a table, not a {_type_name(form)}")
@@ -87,7 +87,7 @@ def resolve_path_option(base: Path, options: dict[str, str]) -> dict[str, str]:
 
 
 def real_path(base: Path, path: str) -> str:
-    """Return a path from the folder of the config without links; links in a circle stay as is."""
+    """Return a path from the folder of the config, with links resolved unless they are circular."""
     return os.path.realpath(base / path)
 
 

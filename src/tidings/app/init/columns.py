@@ -21,7 +21,7 @@ _ID_NAME: Final = re.compile(
     r"|^.*[a-z](Id|ID)$|^column_1$"
 )
 _ROW_NUMBER: Final = re.compile(r"(?i)rownames|row|column_1")
-"""Names of ids that only count the rows of an export; any other id says more."""
+"""Names of ids that only number the rows of an export; any other id is preferred."""
 _TIME_NAMES: Final = (
     re.compile(r"(?i).*(publish|posted|created|issued|timestamp|datetime|date_?time)"),
     re.compile(r"(?i).*(time|date|when)|(^|.*[_\W])(ts|at|day)$"),
@@ -47,6 +47,9 @@ FORMATS: Final = (
     *("%a, %d %b %Y %H:%M:%S %Z", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
     RFC_822,
 )
+_DIRECTIVE: Final = re.compile(r"%.")
+_NAMED_PART: Final = re.compile(r"%[^YymdHMSfI]")
+"""A directive that may stand for more than digits: a name of a month, a zone."""
 _LIKE_A_TIME: Final = re.compile(
     r"(?s)(?=.{6,40}$)(\D{0,12}\d{1,4}\D{1,12}\d{1,4}(\D.*)?|\d{8,14}(\D.*)?|[^\W\d]{3,9}[ -]\d{4})"
 )
@@ -118,7 +121,7 @@ def columns_of(rows: Sequence[Row]) -> list[SampleColumn]:
 
 
 def find_id(columns: Iterable[SampleColumn]) -> str | None:
-    """Return the column of ids: full, without repetitions, and called like one."""
+    """Return the column of ids: one that is full and unique, and has a name like an id."""
     named = [
         column.name
         for column in columns
@@ -142,9 +145,9 @@ class TimeColumn:
 
 
 def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
-    """Return the column of publication times: by name, then with times of day, then the first.
+    """Return the column of publication times: by name, then one with times of day, then the first.
 
-    Of a date and a time on the same day, it is the time, whatever the names.
+    If a date and a time are on the same day, the time is chosen, whatever the names.
     """
     found = []
     for place, column in enumerate(columns):
@@ -175,7 +178,7 @@ class _FoundTime(NamedTuple):
     has_clock: bool
 
     def is_finer_than(self, dates: "_FoundTime") -> bool:
-        """Return whether these are times of day on given dates, or a day off in another zone."""
+        """Return whether these are times of day on the given dates, up to a day off."""
         pairs = zip(self.times, dates.times, strict=False)
         same_rows = len(self.times) == len(dates.times)
         return (
@@ -184,7 +187,7 @@ class _FoundTime(NamedTuple):
 
 
 def find_time_parts(columns: Sequence[SampleColumn], time: str | None) -> list[str]:
-    """Return columns that make up a time only together.
+    """Return columns that only together make up a time.
 
     They are a year, a month, a day and so on, or the `time` that was found and a time of day.
     """
@@ -205,7 +208,7 @@ def find_time_parts(columns: Sequence[SampleColumn], time: str | None) -> list[s
 
 
 def find_odd_time(columns: Iterable[SampleColumn]) -> SampleColumn | None:
-    """Return a column that is called like a time, and whose text has times of several forms."""
+    """Return a column that is named like a time and holds times in several formats."""
     named = (each for each in columns if any(hint.match(each.name) for hint in _TIME_NAMES[:2]))
     for column in named:
         if column.holds(str) and _time_type(column, named=True) is None:
@@ -240,6 +243,8 @@ def _ticks(column: SampleColumn) -> str | None:
 
 
 def _fits(kind: str, values: Sequence[Any]) -> bool:
+    if "%" in kind and values and not _has_signs(kind, values[0]):
+        return False
     read = _read(kind)
     try:
         for value in values:
@@ -247,6 +252,19 @@ def _fits(kind: str, values: Sequence[Any]) -> bool:
     except (TidingsError, ValueError):
         return False
     return True
+
+
+def _has_signs(kind: str, text: str) -> bool:
+    """Return whether a text has the signs of a format, as each text that fits it does.
+
+    Of hundreds of formats, most are excluded so; Python compiles a pattern for each of the others.
+    """
+    signs = "".join(_DIRECTIVE.sub("", kind).split()).casefold()
+    rest = "".join(sign for sign in text if not (sign.isdecimal() or sign.isspace())).casefold()
+    if not _NAMED_PART.search(kind):
+        return rest == signs
+    after = iter(rest)
+    return all(sign in after for sign in signs)
 
 
 def _read(kind: str) -> Callable[[Any], Any]:

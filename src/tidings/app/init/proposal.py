@@ -49,7 +49,7 @@ _DULL: Final = re.compile(
     r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|nr|number)\W*$|(.*[_\W])?id[_\W]"
     r"|row(names)?$"
 )
-"""Names of columns that rarely tell what an event is about."""
+"""Names of columns that rarely say what an event is about."""
 _TITLE: Final = re.compile(r"(?i).*(title|headline|subject|name|package|product|url|link|homepage)")
 _MOST_CONTENT: Final = 5
 _FORM: Final = {"id", "published_at"}
@@ -142,7 +142,7 @@ def write(proposal: Proposal, folder: Path, *, force: bool = False) -> list[Path
     }
     for name in texts:
         if name.exists() and not force:
-            raise InvalidForm(f"{name} exists already; --force replaces it")
+            raise InvalidForm(f"{name} already exists; --force replaces it")
     for name, text in texts.items():
         name.write_text(text, encoding="utf-8")
     return list(texts)
@@ -183,9 +183,10 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn], dict[s
         raise InvalidForm(f"{file}: {reason}")
     columns = columns_of(rows)
     names = {column.name for column in columns}
-    if odd := [name for name in names if "\0" in name]:
-        raise InvalidForm(f"{file}: the name of the column {shown(odd[0])} contains NUL; rename it")
     schema = _schema(file, suffix)
+    # A column without values is only in the schema.
+    if odd := [name for name in (*names, *schema.names) if "\0" in name]:
+        raise InvalidForm(f"{file}: the name of the column {shown(odd[0])} contains NUL; rename it")
     left_out = _left_out(schema)
     if _are_forms(columns):
         return Layout(), columns, left_out
@@ -209,13 +210,15 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn], dict[s
     unused = {*left_out, *renamed}
     layout = Layout(
         columns=columns_by_name | taken,
-        keep=tuple(name for name in schema.names if name not in unused) if left_out else None,
+        keep=tuple(name for name in schema.names if name and name not in unused)
+        if left_out
+        else None,
         types={renamed.get(name, name): kind for name, kind in types.items() if name != id_column},
         lists=lists,
         generate=tuple(name for name, column in named.items() if not column),
     )
     if layout.is_plain and suffix.startswith((".json", ".ndjson")):
-        layout = replace(layout, columns={name: name for name in named})  # else JSON means forms
+        layout = replace(layout, columns={name: name for name in named})  # else JSON would be forms
     return layout, columns, left_out
 
 
@@ -300,7 +303,7 @@ def _values(column: SampleColumn) -> Iterator[tuple[float, str]]:
 def _bounds(column: SampleColumn) -> Iterator[str]:
     """Yield conditions on the largest and the smallest tenth of many different numbers.
 
-    A bound that more than half of them are equal to, such as 0, tells nothing.
+    A bound that equals more than half of them, such as 0, is useless.
     """
     if not column.holds(int, float) or len(set(column.values)) < min(10, column.rows):
         return
@@ -312,7 +315,7 @@ def _bounds(column: SampleColumn) -> Iterator[str]:
 
 
 def _policy(events: Sequence[Event], subscriptions: Sequence[Subscription]) -> dict[str, Any]:
-    """Return a policy under which something is delivered: the k best of a period, if some end."""
+    """Return a policy that delivers something: the k best of a period, if some periods end."""
     diversify = {"name": "divrank", "sigma": 0.5}
     for window in _windows(events, subscriptions):
         form = {"k": _K, "window": window, "diversify": diversify}
@@ -324,7 +327,7 @@ def _policy(events: Sequence[Event], subscriptions: Sequence[Subscription]) -> d
 def _windows(
     events: Sequence[Event], subscriptions: Sequence[Subscription]
 ) -> Iterator[dict[str, Any]]:
-    """Yield windows, the best first: the longest period of which there are a few."""
+    """Yield windows, best first: the longest period that occurs a few times."""
     span_us = events[-1].published_us - events[0].published_us
     tried = events[:: max(1, len(events) // _TRIED)]
     matches = sum(any(each.matches(event) for each in subscriptions) for event in tried)
@@ -340,7 +343,7 @@ def _windows(
 def _delivers(
     events: Sequence[Event], subscriptions: Iterable[Subscription], policy: Mapping[str, Any]
 ) -> bool:
-    """Return whether a policy delivers something, tried on some events without compiling."""
+    """Return whether a policy delivers anything, tried on some events without compiled kernels."""
     engine = Engine(index="scan", feeds="plain")
     engine.subscribe(Subscriber(_SUBSCRIBER, Policy(**policy)))
     for subscription in subscriptions:

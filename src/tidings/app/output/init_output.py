@@ -17,7 +17,7 @@ _SHOWN: Final = 40
 _FORMS: Final = 3
 _NAMELESS: Final = re.compile(r"column_\d+")
 _NO_HEADER: Final = (
-    "Most columns have no name. If lines stand above the header, such as a title, remove them."
+    "Most columns have no name. If there are lines above the header, such as a title, remove them."
 )
 
 
@@ -51,7 +51,7 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
 
 
 def _notes(proposal: Proposal) -> Iterator[str]:
-    """Yield what a user may want to change in the data or in the config."""
+    """Yield notes on what a user may want to change in the data or in the config."""
     columns, layout = proposal.columns, proposal.layout
     nameless = [each.name for each in columns if _NAMELESS.fullmatch(each.name)]
     if 2 * len(nameless) > len(columns):
@@ -60,9 +60,7 @@ def _notes(proposal: Proposal) -> Iterator[str]:
     has_time = "published_at" not in layout.generate
     if not has_time and (odd := find_odd_time(columns)):
         forms = " and ".join(map(repr, dict.fromkeys(odd.values[:_FORMS])))
-        yield (
-            f"{odd.name} may be one, but its times have several forms ({forms}): write them in one"
-        )
+        yield (f"{odd.name} may be one, but its times have several forms ({forms}): use one")
     time = layout.source_of("published_at") if has_time else None
     if parts := find_time_parts(columns, time):
         yield (
@@ -74,7 +72,7 @@ def _notes(proposal: Proposal) -> Iterator[str]:
 
 
 def _ambiguous_time(proposal: Proposal) -> str | None:
-    """Return a note on times that can be read with day and month the other way round."""
+    """Return a note on times that can also be read with day and month exchanged."""
     kind = proposal.layout.types.get("published_at", "")
     name = proposal.layout.columns.get("published_at", "published_at")
     column = next((each for each in proposal.columns if each.name == name), None)

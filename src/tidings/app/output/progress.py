@@ -71,7 +71,7 @@ class TextReporter:
 class JsonReporter:
     """A reporter of log records in JSON Lines; without `messages`, only of batches.
 
-    `clock` tells the time of a record in seconds since 1970.
+    `clock` returns the time of a record in seconds since 1970.
     """
 
     console: Console

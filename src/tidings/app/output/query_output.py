@@ -90,7 +90,7 @@ def _print_policies(console: Console, policies: Sequence[PolicyUse]) -> None:
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
-    """Print what subscriptions ask for and events do not have, if there is anything."""
+    """Print what subscriptions ask for but events do not have, if anything."""
     if diagnosis:
         console.print(Text(f"note: {diagnosis.summary}", "yellow"), soft_wrap=True)
         for line in diagnosis.lines:

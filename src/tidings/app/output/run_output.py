@@ -110,7 +110,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 
 
 def print_channel(console: Console, report: ChannelReport) -> None:
-    """Print what a channel has sent, and why not everything."""
+    """Print what a channel has sent, and why the rest was not."""
     parts = [f"{report.sent:,} sent"]
     parts += [f"{report.waiting:,} waiting"] if report.waiting else []
     parts += [f"{report.given_up:,} given up"] if report.given_up else []
@@ -121,7 +121,7 @@ def print_channel(console: Console, report: ChannelReport) -> None:
 
 
 def _print_subscribers(console: Console, delivered: Mapping[str, int]) -> None:
-    """Print the deliveries of each subscriber, or of those with the most where they are many."""
+    """Print the deliveries of each subscriber; if there are many, of those with the most."""
     if not delivered:
         return
     shown = sorted(delivered.items())

@@ -65,7 +65,7 @@ def print_letters(console: Console, letters: Sequence[StoredLetter], waiting: in
 
 
 def print_addresses(console: Console, states: Sequence[Mapping[str, Any]]) -> None:
-    """Print where people read as a table."""
+    """Print the addresses of people as a table."""
     table = make_table("Subscriber", "Channel", "Address", "When", "State", "Sent", "Waiting")
     for state in states:
         when = ", ".join(state["at"]) if state["every"] == "day" else f"every {state['every']}"
@@ -89,7 +89,7 @@ def _word(state: Mapping[str, Any]) -> str:
 
 
 def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
-    """Print tokens as a table; those that are revoked say since when."""
+    """Print tokens as a table, with the time at which each was revoked."""
     table = make_table("Token", "Role", "Tenant", "Subscriber", "Label", "Expires", "Revoked")
     for token in tokens:
         form = {
@@ -117,7 +117,7 @@ def print_channels(console: Console, forms: Sequence[dict[str, Any]]) -> None:
 
 
 def print_failures(console: Console, failures: Sequence[FailedDelivery]) -> None:
-    """Print what a channel has not taken."""
+    """Print the messages that a channel failed to send."""
     table = make_table("Message>", "Attempts>", "Again at", "Reason")
     for failure in failures:
         form = failure.to_dict()

@@ -32,7 +32,7 @@ from tidings.window import BatchOrder
 
 WriteBatch = Callable[[int, BatchOutput], None]
 REMEMBER_IDS: Final = "7d"
-"""For how long, by the times of events, a run over messages knows the ids that were published."""
+"""How long, in event time, a run over messages remembers published ids."""
 
 
 def run_local(
@@ -60,10 +60,10 @@ def run_local(
 
 
 def explain_run(plan: RunPlan, subscriber: str, event: str) -> Explanation:
-    """Explain what became of an event when the config is run; nothing is written."""
+    """Explain what becomes of an event when the config is run, without writing anything."""
     source = plan.config.source
     if not isinstance(source, Source):
-        raise InvalidForm(f"an explanation repeats a run over files, not over {source.label}")
+        raise InvalidForm(f"only a run over files can be explained, not one over {source.label}")
     engine, _ = _engine(plan, remember=UNLIMITED)
     outputs = [
         batch.output
@@ -80,7 +80,7 @@ def _why_unknown(source: Source, outputs: Iterable[BatchOutput], event: str) -> 
     fields = {"id", source.layout.source_of("id")}
     for output in outputs:
         if any(late.id == event for late in output.late):
-            return f"event {shown(event)} came too late; see [stream] lateness"
+            return f"event {shown(event)} arrived too late; see [stream] lateness"
         for letter in output.dead:
             record = letter.record if isinstance(letter.record, Mapping) else {}
             if event in {str(record.get(name)) for name in fields}:

@@ -1,4 +1,4 @@
-"""Batches of a local run: the records that an engine publishes, and what comes of them."""
+"""Batches of a local run: the records that an engine publishes, and their output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class BatchOutput:
 
 
 class LocalBatch(NamedTuple):
-    """A batch that is published: its number of records, its output, and what to do afterwards."""
+    """A published batch: its number of records, its output, and what to do afterwards."""
 
     number: int
     records: int
@@ -53,7 +53,7 @@ class Published:
             self.count += len(released[start : start + RECORDS])
             self.first_look(self.count, engine.diagnose)
         if order.watermark_us is not None:
-            # An event of the first year puts the watermark before it, by the lateness.
+            # For an event in year 1, the lateness moves the watermark before the first year.
             deliveries += engine.advance(moment(max(order.watermark_us, EARLIEST_US)))
         unreadable = [record for record in records if isinstance(record, BadRecord)]
         dead = [_with_json_record(letter) for letter in engine.dead_letters]

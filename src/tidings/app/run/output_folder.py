@@ -168,7 +168,7 @@ class OutputFolder:
     def _clear(self, *, fresh: bool) -> None:
         for name in _OURS:
             shutil.rmtree(self.path / name, ignore_errors=True)
-        # A run that starts over without being told to sends nothing twice: its outbox stays.
+        # The outbox is kept, so that a local run, which always starts over, sends nothing twice.
         for file in self.path.glob(f"{OUTBOX}*") if fresh else ():
             file.unlink()
 
@@ -192,7 +192,7 @@ class OutputFolder:
             parquet.write_table(pa.Table.from_pylist(rows), self._file(kind, number))
 
     def clear_batch(self, number: int) -> None:
-        """Delete what an interrupted run wrote of a batch."""
+        """Delete the partial output of an interrupted batch."""
         for kind in _KINDS:
             self._file(kind, number).unlink(missing_ok=True)
 

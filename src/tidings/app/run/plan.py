@@ -46,7 +46,7 @@ def read_plan(config: Config) -> RunPlan:
 def make_plan(config: Config, *, fresh: bool = False) -> RunPlan:
     """Read the files that a config names, and prepare its output folder.
 
-    Records that are refused are written there; the run goes on without them.
+    Refused records are written there, and the run continues without them.
     """
     plan = read_plan(config)
     plan.folder.begin(fresh=fresh)

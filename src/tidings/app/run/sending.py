@@ -1,4 +1,4 @@
-"""The channels of a run: its deliveries are sent while it goes on, and the rest at its end."""
+"""The channels of a run: deliveries are sent while it runs, and the rest when it ends."""
 
 import time
 from collections.abc import Iterator
@@ -20,14 +20,13 @@ from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import Channel
 
 DRAIN_S: Final = 15.0
-"""How long a channel that fails is tried again at the end of a run.
-
-It is longer than the reservation of a dispatcher that was killed."""
+"""How long a failing channel is retried at the end of a run. This is longer than the reservation of
+a dispatcher that was killed."""
 
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """What a channel has sent during a run, and what it has not; with the reason if it fails."""
+    """What a channel has and has not sent during a run, with the reason if it fails."""
 
     id: str
     kind: str
@@ -57,13 +56,13 @@ class RunChannels:
         self._thread.start()
 
     def drain(self, stop: Flag | None = None) -> None:
-        """Send the rest, and report; a channel that fails is left to the next run."""
+        """Send the rest, and report; failing channels are left to the next run."""
         self.stop()
         self._dispatcher().run(stop or Flag(), DRAIN_S)
         self.reports = [self._report(self._state(key)) for key in self._targets]
 
     def stop(self) -> None:
-        """Stop after what is being sent."""
+        """Stop once the messages being sent are done."""
         self._stop.set()
         self._thread.join()
 
@@ -76,7 +75,7 @@ class RunChannels:
     def _state(self, key: str) -> Channel:
         channel = self._store.channels.get(key)
         if channel is None:
-            raise StoreError("a channel of this run was removed while it went on")
+            raise StoreError("a channel of this run was removed during the run")
         return channel
 
     def _report(self, channel: Channel) -> ChannelReport:
@@ -93,7 +92,7 @@ class RunChannels:
 
 
 def _declare_all(store: Store, config: Config) -> Iterator[tuple[str, str]]:
-    """Enter the channels and the people of a config; yield the key of each, and where it leads."""
+    """Declare the channels and the people of a config; yield the key and the target of each."""
     now_us = time.time_ns() * SECOND_US // 10**9
     declare(store, config.channels, now_us)
     for declared in config.channels:
@@ -105,10 +104,10 @@ def _declare_all(store: Store, config: Config) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def sending(config: Config, stop: Flag | None = None) -> Iterator[RunChannels | None]:
-    """Send to the channels of a config while something else writes deliveries; then the rest.
+    """Send to the channels of a config while the body writes deliveries, and then the rest.
 
-    A flag that is set leaves the rest to the next time. After an error only what is being sent is
-    finished: the outbox keeps the rest.
+    If the flag is set, the rest is left to the next run. After an error, only messages that are
+    being sent are finished; the outbox keeps the rest.
     """
     if not config.sends:
         yield None

@@ -35,8 +35,7 @@ from tidings.spark.ops.query_control import (
     start,
 )
 from tidings.spark.sinks.count_outcomes import OutcomeCounts, count_outcomes, read_outcomes
-from tidings.spark.sinks.parquet import OnWritten
-from tidings.spark.sinks.spark_format import format_sink
+from tidings.spark.sinks.files import OnWritten, format_sink
 from tidings.spark.sinks.store import store_sink
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store

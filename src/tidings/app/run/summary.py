@@ -52,7 +52,7 @@ class BatchSummary:
 class FirstLook:
     """Reports wrong attributes and types once, after the first events of a run.
 
-    A run without an end is looked at earlier, and again if there was nothing to report.
+    An endless run is checked earlier, and again later if there was nothing to report.
     """
 
     def __init__(self, notify: Notify | None, *, endless: bool = False) -> None:
@@ -60,7 +60,7 @@ class FirstLook:
         self._looks = [EARLY_LOOK, FIRST_LOOK] if endless else [FIRST_LOOK]
 
     def __call__(self, events: int, diagnose: Callable[[], Diagnosis]) -> None:
-        """Look at what subscriptions ask for, given the number of events so far."""
+        """Check what subscriptions ask for, given the number of events so far."""
         if self._notify is None or events < self._looks[0]:
             return
         found = diagnose().only("attribute", "type")

@@ -52,7 +52,8 @@ class ServeConfig:
     engine: str | None = None
     folder: Path | None = None
     spark_tenants: tuple[str, ...] = ()
-    """Tenants beside the default one whose pipelines run on Spark, each in its own process."""
+    """Tenants, other than the default one, whose pipelines run on Spark, each in its own
+    process."""
     settings: ServiceSettings = field(default_factory=ServiceSettings)
 
 
@@ -61,7 +62,7 @@ def load_serve_config(store: str) -> ServeConfig:
     if not store.endswith(SUFFIX):
         return ServeConfig(store)
     if is_like_address(store):
-        raise InvalidForm("a config is a file; this looks like an address, and is not shown")
+        raise InvalidForm("a config must be a file; this looks like an address, so it is not shown")
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
         form = read_table(read_toml(path), "config", ("service",), _TABLES)
@@ -95,7 +96,7 @@ def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
         validate.choice("engine", table["engine"], ENGINES, InvalidForm)
     address = store_address("store", table.get("store", "sqlite:///tidings.db"), base)
     chosen = ServiceSettings(**settings)
-    _ = chosen.rules  # refuses networks that are none
+    _ = chosen.rules  # refuses invalid networks
     return ServeConfig(
         address.url,
         nonempty_text("host", table.get("host", "127.0.0.1")),
@@ -108,7 +109,7 @@ def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
 
 
 def _spark_tenants(table: Form) -> tuple[str, ...]:
-    """Read the tenants that are on Spark beside the default one."""
+    """Read the tenants, other than the default one, that run on Spark."""
     tenants = _texts("spark_tenants", table.get("spark_tenants", []))
     with prefix_errors("spark_tenants: ", raised=InvalidForm):
         for tenant in tenants:
@@ -119,7 +120,7 @@ def _spark_tenants(table: Form) -> tuple[str, ...]:
 
 
 def _links(table: Form) -> Form:
-    """Read where readers reach the service, and whether it learns what they open."""
+    """Read the public address of the service, and whether opened links are tracked."""
     links = dict[str, Any]()
     if "track" in table:
         validate.flag("track", table["track"], InvalidForm)
@@ -128,7 +129,7 @@ def _links(table: Form) -> Form:
         url = check_link(nonempty_text("public_url", table["public_url"]), ("http", "https"))
         if url is None:
             raise InvalidForm(
-                "public_url is http:// or https:// with a host and without a user, not "
+                "public_url must be http:// or https:// with a host and without a user, not "
                 f"{shown_safely(table['public_url'])}"
             )
         links["public_url"] = url

@@ -1,7 +1,7 @@
-"""The playground: a store with films, people with tastes, and a stream that flows.
+"""The playground: a store with films, people with tastes, and a steady stream.
 
-The films of the last days are in the store before anyone looks, decided as if they had come one by
-one; then a film is published every second or two, for as long as the service runs.
+The films of the last few days are in the store from the start, as if they had been published one by
+one; then a film is published every second or two for as long as the service runs.
 """
 
 import logging
@@ -38,14 +38,14 @@ from tidings.window.sliding import Sliding
 
 _LOG: Final = logging.getLogger(__name__)
 PAST: Final = 3_000
-"""Films that were published before anyone looks."""
+"""Films that are published before the service starts."""
 _PAST_EVERY_S: Final = 60.0
 _PAUSES_S: Final = (0.7, 2.3)
 _LATE_EVERY: Final = 45
-"""Of so many films one comes too late, so that there is a letter to be taken up again."""
+"""One in this many films arrives too late, so that there is a letter to publish again."""
 _LATE_US: Final = 600 * SECOND_US
 _UNSUITED: Final = re.compile("nigger|negro|porn|sex|nazi|rape", re.IGNORECASE)
-"""Words that should not be in the first thing that a visitor sees."""
+"""Words that should not be among the first things that a visitor sees."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Person:
 
 
 def people() -> list[Person]:
-    """Return the subscribers: each of them wants to be disturbed in another way."""
+    """Return the subscribers, each with another kind of policy."""
     return [
         Person(
             "ada",
@@ -138,7 +138,7 @@ def people() -> list[Person]:
 
 @contextmanager
 def playground_at(address: str) -> Iterator[None]:
-    """Fill a store, and publish into it meanwhile."""
+    """Fill a store, and keep publishing to it within the context."""
     playground, stop = Playground(address), Flag()
     playground.prepare()
     flow = Thread(target=playground.flow, args=(stop,), name="playground", daemon=True)
@@ -151,9 +151,9 @@ def playground_at(address: str) -> Iterator[None]:
 
 
 class Playground:
-    """A store that holds the films and the people; `flow` publishes the other films.
+    """A store with the films and the people; `flow` publishes further films.
 
-    The clock returns the present in seconds, as `time.time`; what quiet hours hold depends on it.
+    The clock returns the current time in seconds, as `time.time` does; quiet hours depend on it.
     """
 
     def __init__(self, address: str, seed: int = 7, clock: Callable[[], float] = time.time) -> None:
@@ -163,17 +163,20 @@ class Playground:
         self._films = _films()
 
     def prepare(self, past: int = PAST) -> None:
-        """Fill an empty store; one of an earlier playground goes on, and any other is refused."""
+        """Fill an empty store.
+
+        An earlier playground is continued, and any other store is refused.
+        """
         with open_store(self._address) as store:
             if store.catalogue.count(SUBSCRIBER):
                 if store.catalogue.get(SUBSCRIBER, people()[0].name) is None:
-                    raise StoreError("the store holds other subscribers; --demo needs a new one")
+                    raise StoreError("the store already has subscribers; --demo needs a new store")
                 return
             store.catalogue.load([record for person in people() for record in person.records()])
             self._publish_past(store, past)
 
     def _publish_past(self, store: Store, past: int) -> None:
-        """Publish films of the last days, and decide them as of then."""
+        """Publish films of the last few days, and process them as of their times."""
         now_us = int(self._clock() * SECOND_US)
         films = list(islice(self._films, past))
         every_us = int(_PAST_EVERY_S * SECOND_US)
@@ -182,14 +185,14 @@ class Playground:
             for number, film in enumerate(films)
         ]
         store.publications.accept([NewPublication(film) for film in timed], now_us)
-        # Its clock stands still: by the present time, all films but the first would be late.
+        # Its clock stands still: by the current time, all films but the first would be late.
         pipeline = Pipeline(store, clock=lambda: 0.0)
         while pipeline.run_once():
             pass
         pipeline.save()
 
     def flow(self, stop: Flag) -> None:
-        """Publish a film every second or two until the flag is set; those that are there repeat."""
+        """Publish a film every second or two, in a cycle, until the flag is set."""
         with open_store(self._address) as store:
             for number, film in enumerate(self._films, start=1):
                 now_us = int(self._clock() * SECOND_US)
@@ -205,7 +208,7 @@ class Playground:
 
 
 def _films() -> Iterator[Event]:
-    """Yield the films in a fixed order, each with what a reader sees."""
+    """Yield the films in a fixed order, each with its content."""
     for row in read_events(publications(catalogue())):
         if isinstance(row, Event) and not _UNSUITED.search(str(row.attributes["title"])):
             yield _shown(row)

@@ -8,7 +8,7 @@ from typing import Literal
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the time, the level, the logger and the message of a record."""
@@ -30,5 +30,5 @@ def start_logging(kind: Literal["text", "json"]) -> None:
     handler.setFormatter(JsonLines() if kind == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # It logs every call between Python and Java, and the exception that stops a query.
+    # py4j logs every call between Python and Java, and the exception that stops a query.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -1,9 +1,9 @@
-"""The pipeline of a service on Spark: publications of a store in, notifications into it.
+"""The pipeline of a service on Spark: publications of a store in, notifications out.
 
-It is a run of `tidings run` whose source, subscriptions and sink are the same store. After each
-batch, and when the index shows new subscriptions, it writes a step, so that the service knows how
-far the pipeline is. A second source are times, which a thread writes while nothing waits: periods
-and quiet hours end although nothing is published.
+It is a `tidings run` whose source, subscriptions and sink are one store. After each batch, and when
+the index has new subscriptions, it writes a step, so that the service knows how far the pipeline
+is. A second source provides times, which a thread writes while no publication is waiting, so that
+periods and quiet hours end even if nothing is published.
 """
 
 import logging
@@ -86,7 +86,7 @@ def stop_this_process() -> None:
 
 
 class SparkSteps:
-    """Writes how far the query is: the publications that are processed, and the version."""
+    """Writes the progress of the query: the publications that are processed, and the version."""
 
     def __init__(self, store: Store) -> None:
         self._log = store.log
@@ -95,7 +95,7 @@ class SparkSteps:
     def note(
         self, version: int | None = None, upto: int | None = None, clock_us: int | None = None
     ) -> None:
-        """Write a step if there is something new; the clock is that of a batch that delivered."""
+        """Write a step if there is something new; its time is that of a batch that delivered."""
         with self._lock:
             last = self._log.last()
             step = last._replace(
@@ -116,10 +116,10 @@ class SparkSteps:
 
 
 class SparkClock:
-    """Tells the query the time, every few seconds, if some policy depends on it.
+    """Passes the time to the query every few seconds, if some policy depends on it.
 
-    The time stays behind, as that of the local engine does, so that publications under way are not
-    late. What was told is a row of the store: a batch that Spark repeats has the same times.
+    The time lags behind, like that of the local engine, so that publications in transit are not
+    late. Each time is a row of the store, so a batch that Spark repeats has the same times.
     """
 
     def __init__(self, store: Store, lateness: str = "0s") -> None:
@@ -127,11 +127,14 @@ class SparkClock:
         self._version, self._clocked = 0, set[str]()
 
     def tell(self, now_us: int) -> bool:
-        """Write a time, unless publications wait or nobody needs it; return whether it did."""
+        """Write a time, unless publications are waiting or no policy needs it.
+
+        Return whether it did.
+        """
         return self.is_needed() and self._store.log.tick(now_us - PATIENCE_US)
 
     def is_needed(self) -> bool:
-        """Return whether the policy of some subscriber makes choices when time passes."""
+        """Return whether some subscriber's policy makes choices as time passes."""
         for entry in self._changes():
             if entry.kind == SUBSCRIBER:
                 is_clocked = entry.form is not None and needs_clock(entry.form)
@@ -139,7 +142,7 @@ class SparkClock:
         return self._always or bool(self._clocked)
 
     def _changes(self) -> Iterator[CatalogueEntry]:
-        """Yield what has changed since the last call; the first time, all that there is."""
+        """Yield what has changed since the last call; the first call yields everything."""
         history = self._store.history
         if not self._version:
             self._version = self._store.catalogue.version()
@@ -187,7 +190,7 @@ def _plan(address: Address, folder: Path, lateness: str, after: int) -> RunPlan:
 
 
 def _folder(config: ServeConfig, address: Address, tenant: str) -> Path:
-    """Return where the state of a tenant's query is: each has a folder of its own."""
+    """Return the folder with the state of a tenant's query; each has its own."""
     if config.folder is None and address.file is not None:
         return address.file.with_suffix(f"{address.file.suffix}.spark")
     folder = config.folder or Path("tidings-spark")

@@ -1,6 +1,6 @@
-"""A child process that is kept running: started again if it dies, stopped with its parent.
+"""A child process that is kept running: restarted if it dies, stopped with its parent.
 
-The child reads a pipe from its parent, which ends when the parent does, however that dies.
+The child reads a pipe from its parent, which closes when the parent dies, however that happens.
 """
 
 import logging
@@ -16,13 +16,13 @@ _LOG: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.2  # doubled by each failure
 _LONGEST_PAUSE_S: Final = 10.0
 _HEALTHY_S: Final = 30.0
-"""A child that lived this long is started again at once."""
+"""A child that lived this long is restarted at once."""
 _STOP_S: Final = 20.0
 _READ_BYTES: Final = 1_000
 
 
 class Supervised:
-    """A command of Tidings in a process of its own."""
+    """A command of Tidings in its own process."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._command = [sys.executable, "-m", "tidings.app.cli", *arguments]
@@ -62,7 +62,7 @@ class Supervised:
                 return
             if time.monotonic() - began > _HEALTHY_S:
                 pause_s = _FIRST_PAUSE_S
-            _LOG.warning("the pipeline has ended with status %d; it is started again", status)
+            _LOG.warning("the pipeline ended with status %d and is restarted", status)
             if self._stopping.wait(pause_s):
                 return
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -5,7 +5,7 @@
 No list of neighbours is written or sorted: a row of the matrix is read where a list would be, many
 numbers at once. The largest distance within reach comes with the same pass, so that the next
 smaller alpha is known when a cover turns out too small. The loops after that also read cells that
-are the numbers of levels, with a table of what they share; see `level_cover`.
+are the numbers of levels, with a table of what they share; see `sparse_cover`.
 """
 
 from typing import Any, NamedTuple

@@ -27,11 +27,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s, UInt64s
-from tidings.compiled.bits import lowest_bit, ones, without_lowest
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.compiled.simd import WORDS, equal_words
+from tidings.compiled.simd import WORDS, equal_words, lowest_bit, ones, without_lowest
 from tidings.diversify.kernels.token_rows import InvertedLists
 
 

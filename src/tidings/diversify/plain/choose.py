@@ -10,7 +10,7 @@ from typing import Final
 
 from tidings.diversify.distance import set_divrank
 from tidings.diversify.memory_limits import check_dense, is_dense
-from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.model.values import rounded

@@ -9,14 +9,18 @@ Each subscriber has a ring buffer of its last deliveries, as slots of `EventHash
 `references` counts the ring positions that hold an event: at 0, its hashes can go.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.compiled.jit import kernel
+from tidings.compiled.simd import prefetch
 from tidings.diversify.kernels.distances import SortedRows, row_distance, weighted_distance
+
+AHEAD: Final = 8
+"""Deliveries ahead of which a row is requested: of a million rows, most are not in the cache."""
 
 
 class DeliveryRings(NamedTuple):
@@ -43,6 +47,11 @@ def measure_deliveries(
     ring, counts = rings
     parts, width = np.empty((2, PARTS)), ring.shape[1]
     for delivery in range(len(subscribers)):
+        if delivery + AHEAD < len(subscribers):
+            later = subscribers[delivery + AHEAD]
+            prefetch(ring, later * width)
+            prefetch(counts, later)
+            prefetch(sums, 2 * later)
         subscriber, event = subscribers[delivery], events[delivery]
         for position in range(min(width, counts[subscriber])):
             other = ring[subscriber, position]

@@ -1,20 +1,50 @@
-"""What the cohorts in arrays share: running a kernel, its output, and pools cut into slabs."""
+"""What the cohorts in arrays share: the offers they take, running a kernel, its output, slabs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
 from tidings.errors import TidingsError, described
-from tidings.feed.columnar.delivery_batch import CohortDeliveries
+from tidings.feed.columnar.deliveries import CohortDeliveries
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.layout import Output
+from tidings.feed.protocol import Offer
+from tidings.model.records import Event
+from tidings.rank.matches import Matches
 
 _SMALL_POOL: Final = 1 << 12
 """The most cells by which a pool grows to twice its size."""
 _LARGEST_BUFFER: Final = 1 << 16
+
+
+class WrittenRows(NamedTuple):
+    """Deliveries as kernels write them: integer columns, ranks, and scores without decay."""
+
+    columns: Int64s
+    ranks: Float64s
+    scores: Float64s
+
+    @classmethod
+    def joined(cls, parts: Sequence["WrittenRows"]) -> "WrittenRows":
+        """Return all rows, part by part."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def where(self, mask: Bools) -> "WrittenRows":
+        """Return the rows that a mask keeps."""
+        return WrittenRows(self.columns[mask], self.ranks[mask], self.scores[mask])
+
+
+class FailedRow(NamedTuple):
+    """The offer at which a window could not go on, and why."""
+
+    offer: int
+    reason: str
 
 
 class CohortOutput(NamedTuple):
@@ -23,16 +53,15 @@ class CohortOutput(NamedTuple):
     `failed` maps the rows whose windows could not go on to the reason; they are empty again.
     """
 
-    columns: Int64s
-    ranks: Float64s
-    scores: Float64s
+    rows: WrittenRows
     ends: Int64s
     failed: dict[int, str]
 
     def deliveries(self, subscribers: Int32s, window: str) -> CohortDeliveries:
         """Return the deliveries with the numbers of the subscribers, which are given by row."""
-        numbers = subscribers[self.columns[:, layout.ROW]].astype(np.int64)
-        return CohortDeliveries(numbers, self.columns, self.ranks, self.scores, window)
+        rows = self.rows
+        numbers = subscribers[rows.columns[:, layout.ROW]].astype(np.int64)
+        return CohortDeliveries(numbers, rows.columns, rows.ranks, rows.scores, window)
 
 
 class DeliveryBuffer:
@@ -42,14 +71,12 @@ class DeliveryBuffer:
         self.columns = np.zeros((256, layout.DELIVERY_WIDTH), np.int64)
         self.ranks, self.scores = np.zeros(256), np.zeros(256)
 
-    def copy(self, count: int) -> tuple[Int64s, Float64s, Float64s]:
+    def copy(self, count: int) -> WrittenRows:
         """Return copies of the first `count` deliveries."""
         if not count:  # as for most offers; nothing is written to what is empty
-            return self.columns[:0], self.ranks[:0], self.scores[:0]
-        return (
-            self.columns[:count].copy(),
-            self.ranks[:count].copy(),
-            self.scores[:count].copy(),
+            return WrittenRows(self.columns[:0], self.ranks[:0], self.scores[:0])
+        return WrittenRows(
+            self.columns[:count].copy(), self.ranks[:count].copy(), self.scores[:count].copy()
         )
 
     def make_room(self, used: int, least: int) -> None:
@@ -77,7 +104,7 @@ def run_kernel(
     A row that cannot have more room is emptied and delivers nothing; the others go on.
     """
     ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-    parts, failed = list[tuple[Int64s, Float64s, Float64s]](), dict[int, tuple[int, str]]()
+    parts, failed = list[WrittenRows](), dict[int, FailedRow]()
     while True:
         run(Output(buffer.columns, buffer.ranks, buffer.scores, ends, progress))
         used, stopped = int(progress[layout.OUT]), int(progress[layout.NEXT])
@@ -90,17 +117,17 @@ def run_kernel(
             cohort.make_room(row, used)
         except (MemoryError, TidingsError) as error:
             cohort.reset(row)
-            failed.setdefault(row, (stopped, described(error)))
+            failed.setdefault(row, FailedRow(stopped, described(error)))
             progress[layout.NEXT] += 1
-    columns, ranks, scores = parts[0]
-    if len(parts) > 1:
-        columns, ranks, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
-    for row, (offer, _) in failed.items():
+    written = WrittenRows.joined(parts)
+    for row, failure in failed.items():
         cohort.reset(row)
-        before = (columns[:, layout.ROW] != row) | (columns[:, layout.ORDER] < offer)
-        columns, ranks, scores = columns[before], ranks[before], scores[before]
-    reasons = {row: reason for row, (_, reason) in failed.items()}
-    return CohortOutput(columns, ranks, scores, ends[: progress[layout.ENDS]], reasons)
+        columns = written.columns
+        written = written.where(
+            (columns[:, layout.ROW] != row) | (columns[:, layout.ORDER] < failure.offer)
+        )
+    reasons = {row: failure.reason for row, failure in failed.items()}
+    return CohortOutput(written, ends[: progress[layout.ENDS]], reasons)
 
 
 class SlabMoves(NamedTuple):
@@ -151,7 +178,41 @@ def take_last(free: list[int], count: int) -> Int32s:
     return last
 
 
-def concatenated_ranges(starts: Int64s, sizes: Int64s) -> Int64s:
-    """Return range(start, start + size) for each pair, one after the other."""
-    before = np.cumsum(sizes) - sizes
-    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+# Matches as feeds take them: columns, so that thousands of one event need no object each.
+
+
+class OfferedEvents(NamedTuple):
+    """Matches in order of publication, and the place of each event in the stream."""
+
+    matches: Matches
+    slots: Int32s
+    """By event: its slot in the event table of the feeds."""
+    sequences: Int64s
+    """By event: the number of publications up to and including it."""
+
+
+class OfferRows(NamedTuple):
+    """One row per match, as cohorts take them."""
+
+    subscribers: Int32s
+    slots: Int32s
+    ranks: Float64s
+    sequences: Int64s
+
+
+def read_offers(
+    offers: Sequence[Offer], subscriber: Callable[[str], int], slot: Callable[[Event], int]
+) -> OfferRows:
+    """Return offers as rows."""
+    return OfferRows(
+        np.array([subscriber(match.subscriber) for match, _ in offers], np.int32),
+        np.array([slot(match.event) for match, _ in offers], np.int32),
+        np.array([match.score for match, _ in offers], np.float64),
+        np.array([now.sequence for _, now in offers], np.int64),
+    )
+
+
+def runs_of(members: Sequence[Sequence[int]]) -> tuple[Int64s, Int32s]:
+    """Return lists of numbers one after the other: where each starts, and all numbers."""
+    ends = accumulate(map(len, members), initial=0)
+    return np.array([*ends], np.int64), np.array([*chain.from_iterable(members)], np.int32)

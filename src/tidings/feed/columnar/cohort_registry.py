@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidings.diversify import DIVERSIFIERS
-from tidings.diversify.event_tokens import has_kernel
+from tidings.diversify.hashed_distances import has_kernel
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.cohort_arrays import DeliveryBuffer
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_features import FeatureCache
-from tidings.feed.columnar.event_table import EventTable
+from tidings.feed.columnar.event_table import EventTable, FeatureCache
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.feed.policy_key import feed_form, unregistered, without_rules

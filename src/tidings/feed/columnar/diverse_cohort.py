@@ -11,22 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.arrays import run_indexes
 from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
 from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
-    concatenated_ranges,
     lengthened,
     packed_slabs,
     pool_size,
     run_kernel,
     take_last,
 )
-from tidings.feed.columnar.delivery_batch import CohortDeliveries
-from tidings.feed.columnar.event_features import FeatureCache
-from tidings.feed.columnar.event_table import EventTable
+from tidings.feed.columnar.deliveries import CohortDeliveries
+from tidings.feed.columnar.event_table import EventTable, FeatureCache
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
     copy_diverse_sets,
@@ -34,11 +33,14 @@ from tidings.feed.columnar.kernels.compaction import (
     move_cells,
     release_diverse_row,
 )
-from tidings.feed.columnar.kernels.diverse_choose import peek
-from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_diverse_history
-from tidings.feed.columnar.kernels.diverse_periodic import advance_diverse, offer_diverse_periodic
-from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
-from tidings.feed.columnar.kernels.diverse_window import RangeSize
+from tidings.feed.columnar.kernels.diverse_choose import RangeSize, peek
+from tidings.feed.columnar.kernels.diverse_windows import (
+    PARTIALS,
+    advance_diverse,
+    offer_diverse_history,
+    offer_diverse_periodic,
+    offer_diverse_sliding,
+)
 from tidings.feed.columnar.kernels.layout import (
     END,
     HELD,
@@ -222,7 +224,7 @@ class DiverseCohort:
             lambda output: kernel(self.windows, output, offers, self.search),
             self,
         )
-        set_starts(self.calendar, output.columns)
+        set_starts(self.calendar, output.rows.columns)
         return output
 
     def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
@@ -234,7 +236,7 @@ class DiverseCohort:
             lambda output: advance_diverse(self.windows, output, rows, now, self.search),
             self,
         )
-        set_starts(self.calendar, output.columns)
+        set_starts(self.calendar, output.rows.columns)
         return output
 
     def peek(
@@ -325,7 +327,7 @@ class DiverseCohort:
         """Return the cells of all matches of some rows, and the index of the row of each."""
         classes = self.head[rows, SLAB_CLASS]
         capacities = np.where(classes >= 0, self.slabs.capacity[classes], 0)
-        cells = concatenated_ranges(self.head[rows, SLAB], capacities)
+        cells = run_indexes(self.head[rows, SLAB], capacities)
         in_use = self.mark[cells] > 0
         return cells[in_use], np.repeat(np.arange(len(rows)), capacities)[in_use]
 
@@ -343,7 +345,7 @@ class DiverseCohort:
         largest = int(self.slabs.capacity[classes.max()]) if len(rows) and held.any() else 0
         if len(self._scratch.rank) < largest:
             self._scratch = self._new_scratch(largest)
-        cells = concatenated_ranges(starts, held)
+        cells = run_indexes(starts, held)
         self.slot[cells], self.handle[cells] = state["slot"], handles
         self.score[cells], self.mark[cells] = state["score"], state["mark"]
         self._without_features[rows] = True
@@ -355,7 +357,7 @@ class DiverseCohort:
         missing = np.unique(rows[self._without_features[rows]])
         self._without_features[missing] = False
         head = self.head[missing]
-        slots = self.slot[concatenated_ranges(head[:, SLAB], head[:, HELD])]
+        slots = self.slot[run_indexes(head[:, SLAB], head[:, HELD])]
         self.features.add(self.events, np.unique(slots).tolist())
 
     def mark_slots(self, alive: Int32s) -> None:

@@ -12,19 +12,18 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
+from tidings.feed.columnar.cohort_arrays import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
-from tidings.feed.columnar.delivery_batch import (
+from tidings.feed.columnar.deliveries import (
     CohortDeliveries,
     DeliveryBatch,
     IdTables,
     object_deliveries,
 )
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.enrolled_subscribers import EnrolledSubscribers
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
+from tidings.feed.columnar.id_tables import EnrolledSubscribers, MatchedSets
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TIME, Offers
-from tidings.feed.columnar.matched_sets import MatchedSets
-from tidings.feed.columnar.offers import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.period_ends import Deadlines
 from tidings.feed.columnar.python_cohort import PythonCohort
@@ -499,7 +498,8 @@ class TableFeeds:
         self.schedule(number, output.ends)
         self._put_aside(number, output.failed)
         if not isinstance(indexes, slice):
-            output.columns[:, ORDER] = indexes[output.columns[:, ORDER]]
+            orders = output.rows.columns[:, ORDER]
+            orders[:] = indexes[orders]
         return cohort.deliveries(output)
 
     def _offer_objects(

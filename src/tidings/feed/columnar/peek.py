@@ -7,8 +7,7 @@ import numpy as np
 from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
 from tidings.feed.columnar.diverse_cohort import ChosenPlaces, DiverseCohort
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.kernels.axis import axis_end
-from tidings.feed.columnar.kernels.diverse_window import RangeSize
+from tidings.feed.columnar.kernels.diverse_choose import RangeSize
 from tidings.feed.columnar.kernels.layout import (
     BEST,
     CONTINUOUS,
@@ -31,6 +30,7 @@ from tidings.feed.columnar.kernels.layout import (
     TIME,
     WindowExtent,
 )
+from tidings.feed.columnar.kernels.timing import axis_end
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.window import Moment
 

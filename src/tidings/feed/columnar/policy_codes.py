@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
-from tidings.feed.columnar.kernels import decay, layout
+from tidings.feed.columnar.kernels import layout, timing
 from tidings.feed.columnar.kernels.layout import (
     BEST,
     CONTINUOUS,
@@ -36,10 +36,10 @@ WINDOW_CODES: Final = {
     "history": HISTORY,
 }
 DECAY_CODES: Final = {
-    "none": (decay.NONE, None),
-    "exponential": (decay.EXPONENTIAL, "per_second"),
-    "polynomial": (decay.POLYNOMIAL, "exponent"),
-    "logarithmic": (decay.LOGARITHMIC, None),
+    "none": (timing.NONE, None),
+    "exponential": (timing.EXPONENTIAL, "per_second"),
+    "polynomial": (timing.POLYNOMIAL, "exponent"),
+    "logarithmic": (timing.LOGARITHMIC, None),
 }
 RULES: Final = {
     "divrank": layout.NEAREST,

@@ -7,19 +7,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.arrays import run_indexes
 from tidings.compiled.exact_sum import PARTS
 from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
-    concatenated_ranges,
     lengthened,
     packed_slabs,
     pool_size,
     run_kernel,
     take_last,
 )
-from tidings.feed.columnar.delivery_batch import CohortDeliveries
+from tidings.feed.columnar.deliveries import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
@@ -28,8 +28,6 @@ from tidings.feed.columnar.kernels.compaction import (
     move_cells,
     release_row,
 )
-from tidings.feed.columnar.kernels.decay import NONE, order_keys
-from tidings.feed.columnar.kernels.history import offer_history
 from tidings.feed.columnar.kernels.layout import (
     END,
     FIRST,
@@ -46,8 +44,13 @@ from tidings.feed.columnar.kernels.layout import (
     Output,
     RankedWindows,
 )
-from tidings.feed.columnar.kernels.periodic import advance_periodic, offer_periodic
-from tidings.feed.columnar.kernels.sliding import offer_sliding
+from tidings.feed.columnar.kernels.ranked_windows import (
+    advance_periodic,
+    offer_history,
+    offer_periodic,
+    offer_sliding,
+)
+from tidings.feed.columnar.kernels.timing import NONE, order_keys
 from tidings.feed.columnar.period_ends import (
     NO_PERIODS,
     calendar_of,
@@ -189,7 +192,7 @@ class RankedCohort:
         output = run_kernel(
             self._buffer, offers.row, lambda output: kernel(self.windows, output, offers), self
         )
-        set_starts(self.calendar, output.columns)
+        set_starts(self.calendar, output.rows.columns)
         return output
 
     def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
@@ -200,7 +203,7 @@ class RankedCohort:
             lambda output: advance_periodic(self.windows, output, rows, now),
             self,
         )
-        set_starts(self.calendar, output.columns)
+        set_starts(self.calendar, output.rows.columns)
         return output
 
     def end_after(self, position: int) -> int:
@@ -255,14 +258,14 @@ class RankedCohort:
     def entries(self, rows: Int64s) -> Int64s:
         """Return the cells of the lists of some rows, best first."""
         head = self.head[rows]
-        return concatenated_ranges(head[:, SLAB] + head[:, FIRST], head[:, SIZE])
+        return run_indexes(head[:, SLAB] + head[:, FIRST], head[:, SIZE])
 
     def cells(self, rows: Int64s) -> Int64s:
         """Return the cells of the rings of some rows, oldest first."""
         head = self.head[rows]
         held = head[:, HELD]
         capacities = np.repeat(self.ring_slabs.capacity[head[:, RING_CLASS]], held)
-        offsets = concatenated_ranges(head[:, FRONT], held) % capacities
+        offsets = run_indexes(head[:, FRONT], held) % capacities
         return np.asarray(np.repeat(head[:, RING], held) + offsets)
 
     def mark_slots(self, alive: Int32s) -> None:

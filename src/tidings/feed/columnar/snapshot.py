@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.feed.columnar.cohort_registry import CohortRegistry
-from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels.layout import NEVER
 from tidings.feed.columnar.python_cohort import PythonCohort
@@ -301,6 +301,8 @@ def _load_rules(
     policy: PolicyOf,
 ) -> None:
     """Open and fill the rules of a state; its subscribers have their windows."""
+    if not header.get("rules"):
+        return
     slots = feeds.slots(columns["events"], columns["us"], columns["sequence"])
     subscriptions = feeds.tables.matched.number_many(columns["subscriptions"])
     counts = ReferencedCounts(len(slots), len(subscriptions))

@@ -16,7 +16,6 @@ from tidings.errors import shown
 from tidings.feed.columnar import policy_codes
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
-from tidings.feed.columnar.kernels.decay import order_keys
 from tidings.feed.columnar.kernels.layout import (
     HISTORY,
     JUMPING,
@@ -27,6 +26,7 @@ from tidings.feed.columnar.kernels.layout import (
     TIME,
     PolicyCodes,
 )
+from tidings.feed.columnar.kernels.timing import order_keys
 from tidings.feed.columnar.kernels.validate import (
     RestoredEntries,
     RestoredEvents,

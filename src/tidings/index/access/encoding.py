@@ -3,6 +3,8 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from tidings.index.access.vocabulary import Renumbering, Vocabulary, ordered
 from tidings.index.protocol import own_score
 from tidings.model.conditions.predicate import Condition, Predicate
 from tidings.model.records import Subscription
+
+TOGETHER: Final = 2048
+"""Subscriptions whose checks are objects at the same time; these stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -67,38 +72,49 @@ class _ColumnBuilder:
         self.count, self.members, self.weight = array("i"), array("i"), array("d")
         self.kind = array("b")
 
-    def add(self, owner: int, subscription: Subscription) -> None:
-        """Append the checks of a subscription."""
-        if not isinstance(subscription.where, Condition):
-            for parts in active_parts(subscription):
-                numbers, weights, predicates = zip(*parts, strict=True)
-                self._add_row(owner, predicates)
-                self.part.extend(numbers)
-                self.weight.extend(weights)
-            return
-        first = 0  # the same without a tuple per predicate
-        for conjunction in subscription.where.conjunctions:
-            self._add_row(owner, conjunction)
-            self.part.extend(range(first, first + len(conjunction)))
-            self.weight.extend([1.0] * len(conjunction))
-            first += len(conjunction)
+    def add(self, first: int, subscriptions: Sequence[Subscription]) -> None:
+        """Append the checks of some subscriptions, of which the first has this position.
 
-    def _add_row(self, owner: int, parts: Sequence[Predicate]) -> None:
-        self.owner.append(owner)
-        self.size.append(len(parts))
-        check, terms, slots = self._check, self.term.append, self.slot.append
-        lows, highs, counts = self.low.append, self.high.append, self.count.append
-        kinds = self.kind.append
-        for part in parts:
-            term, slot, low, high, members, kind = check(part)
-            terms(term)
-            slots(slot)
-            lows(low)
-            highs(high)
-            kinds(kind)
-            counts(len(members))
-            if members:
-                self.members.extend(members)
+        Whole columns at a time: a call for each number would take most of the time.
+        """
+        rows, owners, parts = list[Sequence[Predicate]](), list[int](), list[int]()
+        weights = list[float]()
+        for owner, subscription in enumerate(subscriptions, start=first):
+            where, before = subscription.where, 0
+            if not isinstance(where, Condition):
+                for active in active_parts(subscription):
+                    numbers, row_weights, predicates = zip(*active, strict=True)
+                    rows.append(predicates)
+                    owners.append(owner)
+                    parts += numbers
+                    weights += row_weights
+                continue
+            for conjunction in where.conjunctions:
+                rows.append(conjunction)
+                owners.append(owner)
+                after = before + len(conjunction)
+                parts += range(before, after)
+                before = after
+            weights += [1.0] * before
+        self._append(rows)
+        self.owner.extend(owners)
+        self.part.extend(parts)
+        self.weight.extend(weights)
+
+    def _append(self, rows: Sequence[Sequence[Predicate]]) -> None:
+        """Append the checks of rows."""
+        self.size.extend(map(len, rows))
+        checks = [*map(self._check, chain.from_iterable(rows))]
+        if not checks:
+            return
+        term, slot, low, high, members, kind = zip(*checks, strict=True)
+        self.term.extend(term)
+        self.slot.extend(slot)
+        self.low.extend(low)
+        self.high.extend(high)
+        self.kind.extend(kind)
+        self.count.extend(map(len, members))
+        self.members.extend(chain.from_iterable(members))
 
     def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Int8s]:
         """Return term, slot, low, high and kind; bounds of members are their positions."""
@@ -118,8 +134,8 @@ def encode(
 ) -> EncodedSubscriptions:
     """Encode subscriptions; a microsecond or two for every predicate, in Python."""
     columns = _ColumnBuilder(vocabulary)
-    for position, subscription in enumerate(subscriptions):
-        columns.add(position, subscription)
+    for first in range(0, len(subscriptions), TOGETHER):
+        columns.add(first, subscriptions[first : first + TOGETHER])
     ids = [subscription.id for subscription in subscriptions]
     encoded = EncodedSubscriptions(
         np.array(numbers, np.int32),
@@ -174,14 +190,6 @@ def _shifted(part: EncodedSubscriptions, shift: int, members: int) -> EncodedSub
         low=part.low + step,
         high=part.high + step,
     )
-
-
-def spans(first: Int64s, last: Int64s) -> Int64s:
-    """Return the integers from each first up to its last, one span after the other."""
-    size = last - first
-    ends = np.cumsum(size)
-    whole: Int64s = np.repeat(first - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
-    return whole
 
 
 def renumbered(encoded: EncodedSubscriptions, moves: Renumbering) -> EncodedSubscriptions:

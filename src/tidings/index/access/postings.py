@@ -5,7 +5,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
-from tidings.index.access.encoding import EncodedSubscriptions, spans
+from tidings.compiled.arrays import run_indexes
+from tidings.index.access.encoding import EncodedSubscriptions
 from tidings.index.access.kernels.postings import (
     CELL_BITS,
     FAN_BITS,
@@ -110,7 +111,7 @@ def chances_of(encoded: EncodedSubscriptions, grid: SlotGrid, vocabulary: Vocabu
     among = ~stamped & (encoded.slot == -1)
     count = (encoded.high - encoded.low)[among]
     check = np.repeat(np.arange(len(count)), count)
-    members = encoded.members[spans(encoded.low[among], encoded.high[among])]
+    members = encoded.members[run_indexes(encoded.low[among], count)]
     chance[among] = np.bincount(check, vocabulary.chances(members), minlength=len(count))
     compared = ~stamped & (encoded.slot >= 0)
     slots, at_most = encoded.slot[compared], chance.copy()
@@ -135,7 +136,7 @@ def post_checks(encoded: EncodedSubscriptions, checks: AnyArray) -> PostedChecks
     check = np.repeat(checks, count)
     single = np.repeat(~among, count)
     key = np.repeat(np.where(term >= 0, term, ~slot), count)
-    key[~single] = encoded.members[spans(encoded.low[checks][among], encoded.high[checks][among])]
+    key[~single] = encoded.members[run_indexes(encoded.low[checks][among], count[among])]
     return PostedChecks(check.astype(np.int64), key, single)
 
 

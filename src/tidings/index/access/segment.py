@@ -9,9 +9,10 @@ import numpy as np
 
 from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
+from tidings.compiled.arrays import offsets, run_indexes
 from tidings.compiled.simd import LANES
 from tidings.index.access.description import SegmentDescription
-from tidings.index.access.encoding import EncodedSubscriptions, spans
+from tidings.index.access.encoding import EncodedSubscriptions
 from tidings.index.access.kernels.match import WIDTH, SegmentView
 from tidings.index.access.kernels.partial_match import PARTIAL_WIDTH
 from tidings.index.access.kernels.postings import UNKNOWN, Postings, locate_checks, sort_checks
@@ -267,7 +268,7 @@ def picked(
     )
     sizes = np.empty(count, np.int64)
     read_records(records, ranks, columns, sizes)
-    numbers = spans(columns.start, columns.start + sizes)
+    numbers = run_indexes(columns.start, sizes)
     return EncodedSubscriptions(
         records.ranks[2 * ranks],
         scores[ranks],
@@ -319,7 +320,7 @@ def _ranked(
 def _write_records(ranked: EncodedSubscriptions) -> RecordLayout:
     """Write the records."""
     count = len(ranked.numbers)
-    first = np.concatenate([[0], np.cumsum(ranked.size)]).astype(np.int64)
+    first = offsets(ranked.size)
     rows = np.bincount(ranked.owner, minlength=count)
     access = first[:-1]
     # Several rows, or several members of an access `in`, can lead to one subscription twice.
@@ -334,14 +335,14 @@ def _write_records(ranked: EncodedSubscriptions) -> RecordLayout:
         ranked.kind,
         ranked.members,
     )
-    before = np.concatenate([[0], np.cumsum(check_words(columns))])
+    before = offsets(check_words(columns))
     ends = before[first[1:]] + HEAD * np.arange(1, len(first))
     words = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
     write_records(columns, ends, words)
     starts = np.concatenate([[0], ends])
-    offsets = starts[np.concatenate([[0], np.cumsum(rows)])].astype(np.int32)
+    row_starts = starts[offsets(rows)].astype(np.int32)
     ranks = np.stack([ranked.numbers, np.full(count, NEVER, np.int32)], axis=1).ravel()
-    return RecordLayout(Records(words, offsets, ranks), starts[:-1], several)
+    return RecordLayout(Records(words, row_starts, ranks), starts[:-1], several)
 
 
 def _access_postings(

@@ -7,7 +7,7 @@ from tidings.errors import TidingsError
 from tidings.index import arguments
 from tidings.index.boxes.auto import exact_auto, relaxed_auto
 from tidings.index.boxes.exact_blocks import ExactBlocks
-from tidings.index.boxes.live.index import LiveBoxes
+from tidings.index.boxes.live import LiveBoxes
 from tidings.index.boxes.protocol import BoxIndex, boxes_of
 from tidings.index.boxes.relaxed_blocks import RelaxedBlocks
 from tidings.index.boxes.scan import ExactBoxScan, RelaxedBoxScan

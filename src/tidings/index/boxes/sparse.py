@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.compiled.arrays import aligned, total_bytes
+from tidings.compiled.arrays import aligned, offsets, run_indexes, total_bytes
 from tidings.compiled.simd import LANES
 from tidings.index.boxes.aggregate import named_aggregate
 from tidings.index.boxes.kernels.quantize import CodeCuts, CodedEvents, Liveness
@@ -104,12 +104,12 @@ def predicates_of(boxes: Boxes, order: Any) -> PredicateRows:
     """Return the predicates of the boxes in `order`, attributes ascending."""
     constrained = boxes.constrained()
     counts = constrained.sum(axis=1)[order]
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    starts = offsets(counts)
     ids, attributes = np.nonzero(constrained)
     columns = boxes.low, boxes.high, boxes.worth
     bounds = np.stack([column[ids, attributes] for column in columns], 1)
-    begin = np.concatenate([[0], np.cumsum(constrained.sum(axis=1))])[:-1]
-    places = np.repeat(begin[order] - starts[:-1], counts) + np.arange(len(ids))
+    begin = offsets(constrained.sum(axis=1))[:-1]
+    places = run_indexes(begin[order], counts)
     sorted_attributes = attributes[places].astype(np.int32)
     return PredicateRows(starts, sorted_attributes, np.ascontiguousarray(bounds[places]))
 

@@ -7,7 +7,7 @@ import numpy as np
 from tidings.compiled.array_types import Int64s
 from tidings.index.intervals.elementary_cells import ElementaryCells, cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
-from tidings.index.intervals.kernels.sopt_constraints import (
+from tidings.index.intervals.kernels.cells import (
     ConstraintGraph,
     arrange,
     constraint_edges,

@@ -18,8 +18,7 @@ import numpy as np
 from tidings.diversify import Candidate
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.distance_matrix import distances
-from tidings.diversify.event_tokens import token_rows
+from tidings.diversify.hashed_distances import distances, token_rows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.tie_order import order_of, ranks_and_keys
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress

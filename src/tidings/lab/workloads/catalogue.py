@@ -231,11 +231,11 @@ def synthetic_catalogue(seed: int = 7, products: int | None = None) -> Mapping[s
 
 
 class SyntheticCategory:
-    """An endless supply of products that are variants of the sub-categories of one main category.
+    """An endless supply of products, each a variant of a sub-category of one main category.
 
     A sub-category has some of the attributes, popular ones more often, or exactly `dimensions` of
     them, with values by Zipf's law. A product takes over its values, except for a random share of
-    at most `MOST_CHANGED`, which are drawn anew.
+    at most `MOST_CHANGED`, which are drawn again.
     """
 
     def __init__(

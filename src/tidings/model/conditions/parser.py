@@ -449,6 +449,8 @@ def _bare(tokens: Sequence[Token]) -> list[Token]:
 
 def render(condition: Condition) -> str:
     """Print a condition so that parsing it returns the same condition."""
+    if not is_a(condition, Condition):
+        raise InvalidCondition(f"{shown(condition)} is not a condition; parse its text first")
     parts = [
         " and ".join(render_predicate(part) for part in conj) for conj in condition.conjunctions
     ]

@@ -1,13 +1,13 @@
-"""The records that ranks are computed from: subscriptions by number, and their owners."""
+"""The records that ranks are computed from: subscriptions by number, their owners and spans."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
-from tidings.compiled.arrays import grown
+from tidings.compiled.arrays import grown, offsets, run_indexes
 from tidings.index.access.kernels.partial_match import Hits
 from tidings.rank.bulk.kernels.rank import (
     MAX,
@@ -18,9 +18,10 @@ from tidings.rank.bulk.kernels.rank import (
     SUM,
     RankArrays,
     RankOutput,
+    Spans,
     rank_events,
 )
-from tidings.rank.matches import Matches, offsets
+from tidings.rank.matches import Matches
 
 AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
 MOST_WORTH: Final = 1e101
@@ -109,15 +110,13 @@ class RankTable:
         for name in ("worth", "owner", "size"):
             records[name][: len(held)] = held[name]
         sizes = records["size"].astype(np.int64)
-        ends = np.cumsum(sizes)
         first = np.zeros(subscriptions, np.int64)
         first[: len(held)] = held["first"]
-        old = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
-        records["first"] = ends - sizes
+        records["first"] = offsets(sizes)[:-1]
         subscribers, present = np.zeros(owners, SUBSCRIBER), self._subscribers[:owners]
         subscribers["aggregate"][: len(present)] = present["aggregate"]
         writer.array("rows", records)
-        writer.array("covered", self._covered[old])
+        writer.array("covered", self._covered[run_indexes(first, sizes)])
         writer.array("owners", subscribers)
 
     @classmethod
@@ -173,11 +172,9 @@ class RankTable:
         """Drop the covered spans that no subscription has any more."""
         records = self._subscriptions
         sizes = records["size"].astype(np.int64)
-        ends = np.cumsum(sizes)
-        old = np.repeat(records["first"] - (ends - sizes), sizes) + np.arange(ends[-1])
-        self._covered = self._covered[old]
-        records["first"] = ends - sizes
-        self._used, self._unused = len(old), 0
+        self._covered = self._covered[run_indexes(records["first"], sizes)]
+        records["first"] = offsets(sizes)[:-1]
+        self._used, self._unused = len(self._covered), 0
 
 
 def _new_records(size: int) -> AnyArray:
@@ -194,3 +191,105 @@ def _output(hits: int, starts: int) -> RankOutput:
         np.empty(hits),
         *(np.empty(hits, np.int32) for _ in range(3)),
     )
+
+
+# Spans of values by number, in one array that grows at its end and reclaims unused spans.
+
+NOTHING: Final = np.empty(0)
+
+
+class SpanPool:
+    """One span of values per number, or none."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._firsts: Int64s = np.full(64, -1, np.int64)
+        self._sizes: Int64s = np.zeros(64, np.int64)
+        self._values = np.empty(64, dtype)
+        self._used = 0
+
+    def put(self, number: int, values: AnyArray) -> None:
+        """Write the span of a number, replacing the old one."""
+        self._make_room(number + 1)
+        if self._firsts[number] < 0 or self._sizes[number] < len(values):
+            self._firsts[number] = self._reserve(number, len(values))
+        first, self._sizes[number] = self._firsts[number], len(values)
+        self._values[first : first + len(values)] = values
+
+    def get(self, number: int) -> AnyArray:
+        """Return the span of a number; it is empty where there is none."""
+        first = int(self._firsts[number]) if number < len(self._firsts) else -1
+        return self._values[first : first + int(self._sizes[number])] if first >= 0 else NOTHING
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Remove the spans of numbers."""
+        present = [number for number in numbers if number < len(self._firsts)]
+        self._firsts[present], self._sizes[present] = -1, 0
+
+    def spans(self, numbers: int) -> Spans:
+        """Return all spans, with entries for at least this many numbers."""
+        self._make_room(numbers)
+        return Spans(self._firsts, self._values)
+
+    def write(self, writer: Writer, numbers: int) -> None:
+        """Write the spans of the first `numbers` numbers to a file, one behind the other."""
+        self._make_room(numbers)
+        firsts, sizes = self._firsts[:numbers], self._sizes[:numbers]
+        writer.array("firsts", np.where(firsts < 0, -1, offsets(sizes)[:-1]))
+        writer.array("sizes", sizes)
+        writer.array("values", self._values[run_indexes(firsts, sizes)])
+
+    @classmethod
+    def read(cls, reader: Reader, dtype: Any, numbers: int) -> "SpanPool":
+        """Return the spans of a file; the values themselves are not validated."""
+        pool = cls(dtype)
+        pool._firsts = reader.array("firsts", np.int64, numbers)
+        pool._sizes = reader.array("sizes", np.int64, numbers)
+        pool._values = reader.array("values", dtype)
+        pool._used = len(pool._values)
+        reader.within_bounds("sizes", pool._sizes, pool._used + 1)
+        none = (pool._firsts == -1) & (pool._sizes == 0)
+        tiled = none | (pool._firsts == np.cumsum(pool._sizes) - pool._sizes)
+        right = tiled.all() and int(pool._sizes.sum()) == pool._used
+        reader.require(right, "firsts", "do not split the values among them")
+        return pool
+
+    @property
+    def firsts(self) -> Int64s:
+        """Where the span of each number starts, or -1."""
+        return self._firsts
+
+    @property
+    def sizes(self) -> Int64s:
+        """How long the span of each number is."""
+        return self._sizes
+
+    @property
+    def values(self) -> AnyArray:
+        """The values of all spans."""
+        return self._values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self._firsts.nbytes + self._sizes.nbytes + self._values.nbytes
+
+    def _make_room(self, numbers: int) -> None:
+        self._firsts = grown(self._firsts, numbers, -1)
+        self._sizes = grown(self._sizes, numbers)
+
+    def _reserve(self, number: int, size: int) -> int:
+        self._sizes[number] = 0
+        if self._used + size > len(self._values):
+            self._compact(size)
+        first, self._used = self._used, self._used + size
+        return first
+
+    def _compact(self, size: int) -> None:
+        """Drop values that no number has, and make room for twice those that are left."""
+        ends = np.cumsum(self._sizes)
+        shift = np.repeat(self._firsts - (ends - self._sizes), self._sizes)
+        kept = self._values[shift + np.arange(ends[-1])]
+        self._firsts = np.where(self._firsts < 0, -1, ends - self._sizes)
+        self._used = len(kept)
+        self._values = np.empty(2 * (len(kept) + size) + 64, self._values.dtype)
+        self._values[: len(kept)] = kept

@@ -15,11 +15,8 @@ from tidings.index.access.query import FoundHits
 from tidings.index.access.snapshot import Listener
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
-from tidings.rank.bulk.graph_method import GraphMethod
-from tidings.rank.bulk.preference_method import PreferenceMethod
+from tidings.rank.bulk.methods import GraphMethod, PreferenceMethod, PythonMethod, RelaxedMethod
 from tidings.rank.bulk.protocol import IndexExtent, Owner, RankMethod, RankRequest, Unranked
-from tidings.rank.bulk.python_method import PythonMethod
-from tidings.rank.bulk.relaxed_method import RelaxedMethod
 from tidings.rank.matches import Matches, joined
 
 WRITTEN: Final[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Where a person reads: an address book of verified addresses, and what goes where and when."""
+"""The address book of a subscriber: verified addresses, and what goes where and when."""
 
 import time
 from typing import Final
@@ -25,25 +25,28 @@ from tidings.store.channels import Channel
 router = APIRouter(prefix="/v1/subscribers/{subscriber}/channels", tags=["channels"])
 _REFUSALS: Final = {
     CodeAnswer.WRONG: "this is not the code that was sent",
-    CodeAnswer.EXPIRED: "there is no valid code: it is an hour old, was tried five times or never "
-    "sent; ask for another",
+    CodeAnswer.EXPIRED: "there is no valid code: it has expired, was tried five times or was never "
+    "sent; request another",
 }
 
 
 @router.get("", **answers("channels"))
 def list_channels(caller: ReaderCaller, subscriber: PathId) -> Form:
-    """Return where a subscriber reads, in order of id."""
+    """Return the channels of a subscriber, in order of id, and the kinds that can be added."""
     check_known(caller, subscriber)
-    store = caller.tenant.store
+    store, mail = caller.tenant.store, caller.tenant.settings.mail
     found = address_book.entries(store, subscriber)
-    return {"items": [address_book.entry_state(store, channel) for channel in found]}
+    return {
+        "items": [address_book.entry_state(store, channel) for channel in found],
+        "kinds": [kind for kind in KINDS if kind != MAIL or mail is not None],
+    }
 
 
 @router.put("/{id}", **accepts("channel"), **answers("channel_state", 201, 200))
 def put_channel(
     caller: ReaderCaller, subscriber: PathId, id: PathId, form: FormBody, response: Response
 ) -> Form:
-    """Add a channel, or change one; it is used when its address is verified.
+    """Add or change a channel; it is used once its address is verified.
 
     An administrator may vouch for an address with `verified`.
     """
@@ -61,7 +64,9 @@ def put_channel(
     known = address_book.entries(store, subscriber)
     old = next((channel for channel in known if channel.id == id), None)
     if old is None and len(known) >= settings.channels:
-        raise HttpProblem(409, f"the subscriber has {settings.channels} channels, the most allowed")
+        raise HttpProblem(
+            409, f"the subscriber has {settings.channels} channels, which is the maximum"
+        )
     if old is not None and old.kind != person.kind:
         raise HttpProblem(409, f"the channel is of the kind {old.kind}; remove it first")
     draft = address_book.EntryDraft(subscriber, id, person, vouched)
@@ -72,28 +77,28 @@ def put_channel(
 
 @router.get("/{id}", **answers("channel_state"))
 def get_channel(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Return a channel: whether it is verified, how far it has come, and what it gave up."""
+    """Return a channel: whether it is verified, its progress, and what it has given up."""
     channel = _find(caller, subscriber, id)
     return address_book.entry_state(caller.tenant.store, channel)
 
 
 @router.delete("/{id}", **answers("removed"))
 def delete_channel(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Remove a channel, with what is still to be sent."""
+    """Remove a channel, together with its unsent messages."""
     channel = _find(caller, subscriber, id)
     return {"removed": caller.tenant.store.channels.remove(channel.key)}
 
 
 @router.post("/{id}/code", **answers("channel_state"))
 def request_code(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Send a code to the address, at most five a day; `verify` takes it, within an hour."""
+    """Send a code to the address, at most five a day; pass it to `verify` within an hour."""
     channel = _find(caller, subscriber, id)
     if address_book.is_verified(channel):
-        raise HttpProblem(409, "the address is verified already")
+        raise HttpProblem(409, "the address is already verified")
     person, now_us = PersonChannel.of(channel.settings), _now_us()
     code = caller.tenant.store.address_codes.make(channel.key, person.address, now_us)
     if code is None:
-        raise HttpProblem(409, "this address got five codes within a day; try again tomorrow")
+        raise HttpProblem(409, "this address received five codes within a day; try again tomorrow")
     outcome = send_code(caller.tenant.settings.people, person, code, channel.key, now_us)
     if outcome.status is not Status.SENT:
         reason = outcome.reason or "the chat is too busy"
@@ -103,7 +108,7 @@ def request_code(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
 
 @router.post("/{id}/verify", **accepts("channel_code"), **answers("channel_state"))
 def verify_channel(caller: ReaderCaller, subscriber: PathId, id: PathId, form: FormBody) -> Form:
-    """Verify the address by the code that was sent to it; the channel begins with what is new."""
+    """Verify the address with the code that was sent to it; the channel starts with what is new."""
     channel = _find(caller, subscriber, id)
     code = load_form(_code, form)
     store, now_us = caller.tenant.store, _now_us()
@@ -116,21 +121,21 @@ def verify_channel(caller: ReaderCaller, subscriber: PathId, id: PathId, form: F
 
 @router.post("/{id}/pause", **answers("channel_state"))
 def pause_channel(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Send nothing to this address for now; it stays in the inbox."""
+    """Pause sending to this address; notifications stay in the inbox."""
     caller.tenant.store.channels.pause(_find(caller, subscriber, id).key, _now_us())
     return get_channel(caller, subscriber, id)
 
 
 @router.post("/{id}/resume", **answers("channel_state"))
 def resume_channel(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Send again, beginning with what is delivered from now on."""
+    """Resume sending, starting with what is delivered from now on."""
     address_book.resume_entry(caller.tenant.store, _find(caller, subscriber, id))
     return get_channel(caller, subscriber, id)
 
 
 @router.post("/{id}/retry", **answers("channel_state"))
 def retry_channel(caller: ReaderCaller, subscriber: PathId, id: PathId) -> Form:
-    """Send what was given up again, at once."""
+    """Retry at once what was given up."""
     caller.tenant.store.channels.retry(_find(caller, subscriber, id).key)
     return get_channel(caller, subscriber, id)
 
@@ -140,7 +145,7 @@ def _vouched(form: Form, caller: Caller) -> bool:
     if vouched is None:
         return False
     if caller.role != "admin":
-        raise InvalidForm("`verified` is what an administrator may say; ask for a code")
+        raise InvalidForm("only an administrator may set `verified`; request a code instead")
     validate.flag("verified", vouched, InvalidForm)
     return bool(vouched)
 

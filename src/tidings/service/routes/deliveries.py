@@ -1,4 +1,4 @@
-"""What subscribers get: the feed on demand, and durable notifications."""
+"""What subscribers receive: the feed on demand, and durable notifications."""
 
 from typing import Annotated
 
@@ -18,7 +18,9 @@ from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
 router = APIRouter(prefix="/v1", tags=["deliveries"])
-Sequence = Annotated[int, Query(ge=0, le=FOREVER, description="The last one that is known.")]
+Sequence = Annotated[
+    int, Query(ge=0, le=FOREVER, description="The last sequence number that the caller has.")
+]
 
 
 @router.get("/feeds/{subscriber}", **answers("deliveries"))
@@ -27,7 +29,7 @@ def feed(caller: ReaderCaller, subscriber: PathId) -> Form:
     check_known(caller, subscriber)
     try:
         deliveries = caller.tenant.engine().engine.feed(subscriber)
-    except TidingsError:  # the pipeline does not know it yet
+    except TidingsError:  # the pipeline has not processed it yet
         deliveries = []
     return {"items": [delivery.to_dict() for delivery in deliveries]}
 
@@ -36,7 +38,7 @@ def feed(caller: ReaderCaller, subscriber: PathId) -> Form:
 def notifications(
     caller: ReaderCaller, subscriber: PathId, after: Sequence = 0, limit: Limit = 100
 ) -> Form:
-    """Return notifications after a sequence number, in order, and how far they are read."""
+    """Return notifications after a sequence number, in order, and how far they have been read."""
     check_known(caller, subscriber)
     store = caller.tenant.store.notifications
     items = [delivery.to_dict() for delivery in store.after(subscriber, after, limit)]
@@ -47,7 +49,7 @@ def notifications(
 
 @router.post("/notifications/{subscriber}/read", **accepts("read_mark"), **answers("inbox"))
 def mark_read(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
-    """Mark notifications as read, up to a sequence number; the mark never goes back."""
+    """Mark notifications as read up to a sequence number; the mark never moves back."""
     check_known(caller, subscriber)
     sequence = load_form(_sequence, form)
     try:
@@ -61,7 +63,7 @@ def mark_read(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
 
 
 def check_known(caller: Caller, subscriber: str) -> None:
-    """Refuse a caller that may not see a subscriber, and one that does not exist.
+    """Refuse a caller that may not see a subscriber, and a subscriber that does not exist.
 
     A subscriber with a token exists, even before it has any interest.
     """

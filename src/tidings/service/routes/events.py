@@ -33,7 +33,7 @@ _BODY = accepts("events", lines=JSON_LINES, columns=ARROW, cloud_event=[CLOUD_EV
 
 @router.get("/events", **answers("recent_events"))
 def recent_events(caller: PublisherCaller, limit: Limit = 20) -> Form:
-    """Return the last publications that the pipeline has taken, the newest first."""
+    """Return the last publications that the pipeline has processed, newest first."""
     events = caller.tenant.recent.events()[: -limit - 1 : -1]
     return {"items": [event.to_dict() for event in events]}
 
@@ -44,8 +44,8 @@ async def publish(
 ) -> Form:
     """Publish one event, or many as JSON Lines, a JSON array, Arrow or CloudEvents.
 
-    An event whose id was published before changes nothing, so every request may be repeated. What
-    is accepted is durable. Records that are refused do not stop the others.
+    An event whose id was published before changes nothing, so every request may be repeated.
+    Accepted events are durable. Refused records do not stop the others.
     """
     before = await in_thread(caller.tenant.store.notifications.written) if wait else []
     accepted = await in_thread(_accept, caller, body, request.headers)
@@ -55,7 +55,7 @@ async def publish(
 
 
 class Accepted(NamedTuple):
-    """The ids of the publications of a request, and what came of all its records."""
+    """The ids of the publications of a request, and the counts of all its records."""
 
     ids: list[str]
     counts: Form
@@ -78,9 +78,9 @@ def _accept(caller: Caller, body: Body, headers: Mapping[str, str]) -> Accepted:
 
 
 async def _deliveries(caller: Caller, ids: list[str], before: list[Row]) -> list[Form] | None:
-    """Return what was delivered until the pipeline had taken publications; None if it has not.
+    """Return what was delivered until the pipeline had processed publications, or None.
 
-    Publishers do not see it.
+    Callers with the role publisher get an empty list.
     """
     numbers = await in_thread(caller.tenant.store.publications.numbers, ids)
     last = max(numbers, default=0)
@@ -90,7 +90,7 @@ async def _deliveries(caller: Caller, ids: list[str], before: list[Row]) -> list
 
 
 def _written_since(tenant: Tenant, before: list[Row]) -> list[Form]:
-    """Return the deliveries that were written since another look, up to a number of them."""
+    """Return the deliveries written since an earlier call of `written`, up to a maximum."""
     store = tenant.store.notifications
     found, seen = list[Delivery](), {query: last for query, last in before if last is not None}
     for query, last in store.written():

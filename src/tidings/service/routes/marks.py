@@ -33,7 +33,7 @@ def list_marks(
 
 @router.post("/{subscriber}/marks", **accepts("mark"), **answers("marked"))
 def add_mark(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
-    """Mark a notification; a mark that it has already stays as it is."""
+    """Mark a notification; a mark that it already has is unchanged."""
     check_known(caller, subscriber)
     sequence, mark = load_form(_read, form)
     store, now_us = caller.tenant.store, time.time_ns() * SECOND_US // 10**9

@@ -1,4 +1,4 @@
-"""Operations: health, metrics, figures over time, and letters that can be taken up again."""
+"""Operations: health, metrics, figures over time, and letters that can be published again."""
 
 import time
 from typing import Annotated, Literal
@@ -22,14 +22,16 @@ from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
 router = APIRouter(tags=["operations"])
 Kind = Annotated[Literal["dead", "late"], Query(description="Dead letters or late events.")]
-AfterLetter = Annotated[int, Query(ge=0, le=FOREVER, description="The last id of the page before.")]
+AfterLetter = Annotated[
+    int, Query(ge=0, le=FOREVER, description="The last id of the previous page.")
+]
 _MOST_LETTERS = 1_000
 _MOST_SET_ASIDE = 20
 
 
 @router.get("/health", **answers("health"))
 def health(request: Request) -> Form:
-    """Return whether the service can read its store; anyone may ask."""
+    """Return whether the service can read its store; needs no token."""
     gate: Gate = request.app.state.gate
     gate.tenants.main.store.publications.last()
     return {"status": "ok"}
@@ -43,7 +45,7 @@ def metrics(caller: AdminCaller) -> Response:
 
 @router.get("/v1/operations", **answers("operations"))
 def operations(caller: AdminCaller) -> Form:
-    """Return how the caller's tenant is: what came, what waits, what failed, and how that went."""
+    """Return the state of the caller's tenant: figures, backlogs, failures, and samples."""
     tenant, now_us = caller.tenant, _now_us()
     figures = tenant.sampler.take()
     aside = tenant.engine().engine.set_aside
@@ -86,7 +88,7 @@ def _index_form(built: IndexVersion) -> Form:
 
 @router.get("/v1/operations/conditions", **answers("conditions"))
 async def conditions(caller: AdminCaller, limit: Limit = 20) -> Form:
-    """Return which subscriptions match most of the last publications, and which none."""
+    """Return which subscriptions match the most recent publications, are slow, or match none."""
     return await caller.ask(report_conditions, caller.tenant, limit)
 
 
@@ -94,7 +96,7 @@ async def conditions(caller: AdminCaller, limit: Limit = 20) -> Form:
 def list_letters(
     caller: AdminCaller, kind: Kind = "dead", after: AfterLetter = 0, limit: Limit = 100
 ) -> Form:
-    """Return letters that wait, the oldest first, with the reasons."""
+    """Return pending letters, oldest first, with the reasons."""
     page = caller.tenant.store.letters.page(kind, after, limit, waiting=True)
     last = page[-1].id if len(page) == limit else None
     return {"items": [letter.to_dict() for letter in page], "next": last}
@@ -102,7 +104,7 @@ def list_letters(
 
 @router.post("/v1/letters:retry", **accepts("retry_question"), **answers("retried"))
 def retry_letters(caller: AdminCaller, form: FormBody) -> Form:
-    """Publish the events of letters once more, as of now; letters that hold no event stay."""
+    """Publish the events of letters again, with the current time; letters without an event stay."""
     ids = load_form(_ids, form)
     done = caller.tenant.store.letters.publish_again(ids, _now_us())
     problems = [{"id": number, "detail": reason} for number, reason in done.refused.items()]

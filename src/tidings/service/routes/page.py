@@ -1,4 +1,4 @@
-"""The page: static files under a strict policy, and who looks at it."""
+"""The page: static files under a strict content security policy, and the role of its viewer."""
 
 from hashlib import sha256
 from importlib.resources import files
@@ -17,8 +17,8 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-# Nothing is fetched from elsewhere but pictures, if their reader asks for them. Trusted types make
-# the browser refuse markup from text, even if a script tried.
+# Nothing is loaded from other sites except pictures, if the reader asks for them. Trusted types
+# make the browser refuse to parse text as markup, even if a script tried to.
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -85,7 +85,7 @@ async def show_page(known: Known = None) -> Response:
 @router.get("/docs", include_in_schema=False)
 @router.head("/docs", include_in_schema=False)
 async def show_docs(known: Known = None) -> Response:
-    """Return the description of the HTTP API for people."""
+    """Return the human-readable description of the HTTP API."""
     return _answer("docs.html", known)
 
 
@@ -98,9 +98,10 @@ async def show_file(name: Annotated[str, Path(max_length=100)], known: Known = N
 
 @router.get("/v1/me", **answers("caller"))
 def me(caller: MaybeCaller) -> Form:
-    """Return who sends this request: the role, and the subscriber of a token for one.
+    """Return the role, the tenant and, if any, the subscriber of the caller.
 
-    All is null without a token where one is required; so a page knows that it has to ask for one.
+    Everything is null if a token is required but missing, so a page knows that it has to ask for
+    one.
     """
     if caller is None:
         return {"role": None, "subscriber": None, "tenant": None}

@@ -1,7 +1,7 @@
-"""Parameters that several paths have."""
+"""Parameters that several paths share."""
 
 from typing import Annotated
 
 from fastapi import Query
 
-Limit = Annotated[int, Query(ge=1, le=1_000, description="How many to return at most.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="The maximum number to return.")]

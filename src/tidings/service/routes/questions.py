@@ -1,4 +1,4 @@
-"""Questions: who fits an event, why something was delivered or not, and what would have been."""
+"""Questions: targets of an event, explanations of deliveries, and previews of policies."""
 
 import gc
 from functools import cache
@@ -22,13 +22,13 @@ from tidings.score import SCORERS, Scorer
 from tidings.service.access import AnyCaller, Caller, PublisherCaller, ReaderCaller
 from tidings.service.attributes import AttributeQuery
 from tidings.service.bodies import FormBody
-from tidings.service.comparison import compare
 from tidings.service.openapi import accepts, answers
 from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, find_position, load_form
 from tidings.service.questions import (
     DecisionQuery,
     check_condition,
+    compare,
     explain_delivery,
     find_interest,
     list_decisions,
@@ -40,7 +40,7 @@ router = APIRouter(prefix="/v1", tags=["questions"])
 Name = Annotated[str, Query(min_length=1, max_length=1_000)]
 Show = Annotated[
     Literal["all", "matched", "unsent", "unmatched"],
-    Query(description="`unsent`: those that matched, and were not delivered."),
+    Query(description="`unsent`: those that matched but were not delivered."),
 ]
 _SOMEBODY = "preview"
 _EXAMPLES = 5
@@ -49,7 +49,7 @@ _NOTHING: Final[Form] = {"examples": [], "advice": []}
 
 
 class TargetQuestion(NamedTuple):
-    """An event, and how many subscriptions to return, by which scorer; `others` explains more."""
+    """An event, how many subscriptions to return and by which scorer; `others` explains more."""
 
     event: Event
     k: int
@@ -61,7 +61,7 @@ class TargetQuestion(NamedTuple):
 async def target(caller: PublisherCaller, form: FormBody) -> Form:
     """Return the k subscriptions that fit an event best, with their scores.
 
-    With `others`, a number, each is explained, and so are as many others: what they lack.
+    With `others`, a number, each one is explained, and so are that many runners-up: what they lack.
     """
     return await caller.ask(_target, caller, form)
 
@@ -91,11 +91,11 @@ async def decisions(
     subscriber: PathId,
     show: Show = "matched",
     before: Annotated[str | None, Query(min_length=1, max_length=1_000)] = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="How many to return at most.")] = 20,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number to return.")] = 20,
 ) -> Form:
-    """Return what became of the recent publications for a subscriber, newest first, and why.
+    """Return the outcomes of recent publications for a subscriber, newest first, with reasons.
 
-    Continue with `before=` the event in `next`.
+    To continue, pass the event in `next` as `before`.
     """
     caller.check_is(subscriber)
     query = DecisionQuery(show, before, limit)
@@ -111,7 +111,8 @@ def attributes(
 ) -> Form:
     """Return the attributes of the recent publications with their most frequent values.
 
-    With `name` only that one, and with `contains` only values that contain a text, in any case.
+    With `name`, only that attribute; with `contains`, only values that contain a text, ignoring
+    case.
     """
     seen = caller.tenant.attributes.seen()
     query = AttributeQuery(name, contains, limit)
@@ -120,9 +121,10 @@ def attributes(
 
 @router.post("/conditions:check", **accepts("condition_question"), **answers("condition_answer"))
 async def check(caller: AnyCaller, form: FormBody) -> Form:
-    """Return how many recent publications match a condition, examples, and what may be wrong.
+    """Return how many recent publications match a condition, with examples and advice.
 
-    A condition that cannot be read is an answer, too: a `problem`, with the character at fault.
+    A condition that cannot be parsed is a valid question, too: the answer has a `problem` with its
+    position.
     """
     return await caller.ask(_check, caller, form)
 
@@ -142,8 +144,8 @@ def _check(caller: Caller, form: Form) -> Form:
 async def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
     """Return what a policy or a condition would have delivered from the recent publications.
 
-    What is not given is that of the subscriber. With `compare`, the answer says how this differs
-    from what the subscriber gets by what it has saved.
+    Anything left out is taken from the subscriber. With `compare`, the answer says how this differs
+    from what the subscriber gets with its saved policy and subscriptions.
     """
     return await caller.ask(_preview, caller, form)
 
@@ -156,9 +158,9 @@ def _preview(caller: Caller, form: Form) -> Form:
     question = load_form(lambda form: _preview_question(form, tenant.settings.limits), form)
     saved = find_interest(caller, name) if name is not None else None
     if saved is None and question.compare:
-        raise HttpProblem(422, "give a subscriber to compare with", pointer="/subscriber")
+        raise HttpProblem(422, "`compare` needs a subscriber", pointer="/subscriber")
     if saved is None and not question.subscriptions:
-        raise HttpProblem(422, "give a subscriber, a condition `where`, or subscriptions")
+        raise HttpProblem(422, "pass a subscriber, a condition `where`, or subscriptions")
     tried = question.interest(saved)
     replay, *before = tenant.replays.of(tried, *([saved] if question.compare and saved else []))
     policy = tried.subscriber.policy
@@ -175,10 +177,10 @@ def _preview(caller: Caller, form: Form) -> Form:
 
 @cache
 def _settle_memory() -> None:
-    """Exempt what is loaded by now from garbage collection, once.
+    """Exempt everything loaded so far from garbage collection, once.
 
     The first preview has loaded the kernels. A collection that visits all their objects stops every
-    request for 200 ms and more, and would make one slider move in twenty slow.
+    request for 200 ms or more, and would slow down one in twenty moves of a slider.
     """
     gc.collect()
     gc.freeze()
@@ -193,7 +195,7 @@ class PreviewQuestion(NamedTuple):
     limit: int
 
     def interest(self, saved: Interest | None) -> Interest:
-        """Return what is tried: what is not given is what is saved."""
+        """Return what to try; anything left out is taken from what is saved."""
         owner = saved.subscriber if saved else Subscriber(_SOMEBODY)
         policy = self.policy or owner.policy
         if not self.subscriptions:

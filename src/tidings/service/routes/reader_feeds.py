@@ -1,4 +1,4 @@
-"""Feeds for any reader, as Atom or JSON Feed, at a secret address that can be changed."""
+"""Feeds for any feed reader, as Atom or JSON Feed, at a secret address that can be changed."""
 
 import time
 from typing import Annotated, Final
@@ -24,7 +24,7 @@ _NOT_MODIFIED: Final = {304: {"description": "Nothing is new."}}
 
 @router.post("/v1/feeds/{subscriber}/address", **answers("feed_address", 201))
 def change_address(caller: ReaderCaller, subscriber: PathId, request: Request) -> Form:
-    """Replace the secret address of a feed by another, which is shown once."""
+    """Replace the secret address of a feed with a new one, which is shown only once."""
     check_known(caller, subscriber)
     gate: Gate = request.app.state.gate
     addresses = gate.tenants.main.store.feed_addresses
@@ -35,7 +35,7 @@ def change_address(caller: ReaderCaller, subscriber: PathId, request: Request) -
 
 @router.delete("/v1/feeds/{subscriber}/address", **answers("removed"))
 def remove_address(caller: ReaderCaller, subscriber: PathId, request: Request) -> Form:
-    """End the secret address of a feed."""
+    """Revoke the secret address of a feed."""
     check_known(caller, subscriber)
     gate: Gate = request.app.state.gate
     owner = FeedOwner(caller.tenant.name, subscriber)
@@ -48,13 +48,13 @@ _JSON: Final = answers("feed_document", media_type=JSON_FEED)
 
 @router.get("/feeds/{secret}.atom", **_ATOM | {"responses": _ATOM["responses"] | _NOT_MODIFIED})
 def atom(request: Request, secret: Secret, known: Known = None) -> Response:
-    """Return the newest notifications of whoever has this address, as Atom."""
+    """Return the newest notifications of the owner of this address, as Atom."""
     return _document(request, secret, known, ATOM)
 
 
 @router.get("/feeds/{secret}.json", **_JSON | {"responses": _JSON["responses"] | _NOT_MODIFIED})
 def json_feed(request: Request, secret: Secret, known: Known = None) -> Response:
-    """Return the newest notifications of whoever has this address, as JSON Feed."""
+    """Return the newest notifications of the owner of this address, as JSON Feed."""
     return _document(request, secret, known, JSON_FEED)
 
 

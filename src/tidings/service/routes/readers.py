@@ -1,7 +1,7 @@
-"""What readers do from a message, without a token: pause it, "not for me", open a link.
+"""Actions of readers from a message, without a token: pause it, "not for me", open a link.
 
-Programs that look at mail follow links, so those that change something ask first, on a page with
-one button. Mail programs that know RFC 8058 post to the same address at once.
+Mail scanners follow links, so links that change something first ask for confirmation, on a page
+with one button. Mail programs that support RFC 8058 post to the same address directly.
 """
 
 import hmac
@@ -39,14 +39,14 @@ _QUESTIONS: Final = {
     NOT_FOR_ME: ("Is this not for you?", "Not for me"),
 }
 _DONE: Final = {
-    PAUSE: "No more messages will come to this address until you resume it.",
+    PAUSE: "No more messages will be sent to this address until you resume it.",
     NOT_FOR_ME: "Noted. Thank you.",
 }
 _PIXEL: Final = b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
 
 class ReaderAction(NamedTuple):
-    """What a reader wants, of which channel; its address was checked."""
+    """An action of a reader on a channel, from an address that was checked."""
 
     store: Store
     channel: Channel
@@ -56,7 +56,7 @@ class ReaderAction(NamedTuple):
 
     @property
     def subscriber(self) -> str:
-        """Whose channel it is."""
+        """The owner of the channel."""
         return str(self.channel.subscriber)
 
     def mark(self, sequences: list[int], mark: str) -> None:
@@ -69,7 +69,7 @@ class ReaderAction(NamedTuple):
 def look(
     request: Request, tenant: Word, key: Word, action: Word, number: Number, sealed: Word
 ) -> Response:
-    """Open a link or a picture; or ask before something changes."""
+    """Open a link or a picture, or ask for confirmation before changing something."""
     wanted = _check(request, tenant, key, action, number, sealed)
     if action == OPENED:
         digest = wanted.store.digests.get(key, number)
@@ -100,10 +100,10 @@ def act(
 def _check(
     request: Request, tenant: str, key: str, action: str, number: int, sealed: str
 ) -> ReaderAction:
-    """Return what an address stands for; all others are refused alike."""
+    """Return the action of an address; all invalid ones are refused in the same way."""
     gate: Gate = request.app.state.gate
     nothing = HttpProblem(404, "there is nothing at this address")
-    # Only tenants with a token exist; to open another one would create it.
+    # Only tenants with a token exist; opening another one would create it.
     if action not in ACTIONS or tenant not in gate.tenants.main.store.tokens.tenants():
         raise nothing
     opened = gate.tenants.get(tenant)
@@ -115,12 +115,12 @@ def _check(
         raise nothing
     assert channel is not None  # it has a secret
     request.state.tenant = opened
-    gate.check_rate(f"reader {key}")  # not before: made-up keys would fill the memory
+    gate.check_rate(f"reader {key}")  # only now, since made-up keys would fill the memory
     return ReaderAction(store, channel, action, number, opened.settings.template)
 
 
 def _visit(wanted: ReaderAction) -> Response:
-    """Mark a notification as read, and lead to its link, which is found again, not passed."""
+    """Mark a notification as read, and redirect to its link, which is looked up, not passed."""
     found = wanted.store.notifications.after(wanted.subscriber, wanted.number - 1, limit=1)
     link = None
     if found and found[0].sequence == wanted.number:

@@ -25,28 +25,28 @@ from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
 router = APIRouter(prefix="/v1", tags=["subscribers and subscriptions"])
 Wait = Annotated[
     Literal["applied"] | None,
-    Query(description="`applied`: wait until the pipeline works with the change."),
+    Query(description="`applied`: wait until the pipeline uses the change."),
 ]
-After = Annotated[str, Query(description="The last id of the page before.", max_length=1_000)]
+After = Annotated[str, Query(description="The last id of the previous page.", max_length=1_000)]
 IfMatch = Annotated[
-    Literal["*"] | None, Header(description="`*`: replace, and refuse what does not exist.")
+    Literal["*"] | None, Header(description="`*`: replace; refused if the record does not exist.")
 ]
 IfNoneMatch = Annotated[
     Literal["*"] | None,
-    Header(description="`*`: add, and refuse what exists already, unless it is the same."),
+    Header(description="`*`: add; refused if another record with this id exists."),
 ]
 _NAMED = 100
 
 
 class PutOptions(NamedTuple):
-    """What the catalogue may hold when a record is put, and whether to wait for the pipeline."""
+    """Conditions on the existing record when one is put, and whether to wait for the pipeline."""
 
     expected: Expected
     wait: str | None
 
 
 class Imported(NamedTuple):
-    """The version of the catalogue that has the records of an import, and what came of them."""
+    """The version of the catalogue with the imported records, and their counts."""
 
     version: int
     counts: Form
@@ -77,7 +77,7 @@ async def put_subscriber(
 
 @router.get("/subscribers/{id}", **answers("subscriber"))
 def get_subscriber(caller: ReaderCaller, id: PathId) -> Form:
-    """Return a subscriber; to itself, the default policy before anything was put."""
+    """Return a subscriber; to itself, the default policy if there is no record yet."""
     caller.check_is(id)
     if caller.subscriber == id and caller.tenant.store.catalogue.get(SUBSCRIBER, id) is None:
         return Subscriber(id).to_dict()
@@ -92,7 +92,7 @@ async def delete_subscriber(caller: AdminCaller, id: PathId, wait: Wait = None) 
 
 @router.post("/subscribers/{id}/pause", **answers("change"))
 async def pause_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
-    """Pause a subscriber: its windows go on, and what would be due is dropped."""
+    """Pause a subscriber: its windows keep running, and what would be delivered is dropped."""
     return await _change(caller, await in_thread(_set_paused, caller, id, True), wait)
 
 
@@ -114,8 +114,8 @@ async def put_subscription(
 ) -> Form:
     """Add or replace a subscription.
 
-    A subscriber may replace its own ones, and add others with ids that begin with its name and a
-    colon: `ada:films`.
+    A subscriber may replace its own, and add others whose ids begin with its name and a colon:
+    `ada:films`.
     """
     expected = options.expected
     if caller.role == "subscriber":
@@ -134,7 +134,7 @@ def get_subscription(caller: ReaderCaller, id: PathId) -> Form:
 
 @router.delete("/subscriptions/{id}", **answers("change"))
 async def delete_subscription(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
-    """Remove a subscription; a subscriber may remove its own ones."""
+    """Remove a subscription; a subscriber may remove its own."""
     await in_thread(_check_reach, caller, id)
     return await _change(caller, await in_thread(_delete, caller, SUBSCRIPTION, id), wait)
 
@@ -155,7 +155,7 @@ def list_subscriptions(
 
 @router.post("/subscriptions:import", **accepts("records", lines=JSON_LINES), **answers("imported"))
 async def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
-    """Add or replace subscriptions and subscribers: JSON Lines, or an array; bad ones stop none."""
+    """Add or replace subscriptions and subscribers, as JSON Lines or an array."""
     done = await in_thread(_import, caller, body)
     return done.counts | await _change(caller, done.version, wait)
 
@@ -180,7 +180,7 @@ def _import(caller: Caller, body: Body) -> Imported:
 
 @router.get("/subscriptions:export", **answers("lines", media_type=JSON_LINES[0]))
 def export_records(caller: AdminCaller) -> StreamingResponse:
-    """Return all subscribers and subscriptions of one moment, one a line, for `import`."""
+    """Return a consistent copy of all subscribers and subscriptions as JSON Lines, for `import`."""
 
     def lines() -> Iterator[str]:
         for entry in caller.tenant.store.history.as_of():
@@ -190,7 +190,7 @@ def export_records(caller: AdminCaller) -> StreamingResponse:
 
 
 def _check_reach(caller: Caller, name: str) -> None:
-    """Refuse a subscriber that names a subscription of another, as if there were none."""
+    """Refuse a subscriber that names another's subscription, as if it did not exist."""
     if caller.role == "subscriber" and not _owns(caller, name):
         raise _missing(SUBSCRIPTION)
 
@@ -201,13 +201,13 @@ def _owns(caller: Caller, name: str) -> bool:
 
 
 def _own_expected(caller: Caller, name: str, form: Form, expected: Expected) -> Expected:
-    """Refuse a subscriber that puts a subscription of another, or where another could have one.
+    """Refuse a subscriber that puts another's subscription, or uses an id that another could have.
 
-    What is before the last colon of a new id is the name of its owner, so the ids of two
-    subscribers never meet, and a refusal does not tell whether an id is taken.
+    The part of a new id before its last colon is the name of its owner, so the ids of two
+    subscribers never collide, and a refusal does not reveal whether an id is taken.
     """
     if form.get("subscriber") != caller.subscriber:
-        detail = "a token of the role subscriber puts subscriptions of its own only"
+        detail = "a token with the role subscriber may change only its own subscriptions"
         raise HttpProblem(403, detail, pointer="/subscriber")
     if _owns(caller, name):
         return expected if expected == "new" else "existing"
@@ -217,7 +217,7 @@ def _own_expected(caller: Caller, name: str, form: Form, expected: Expected) -> 
             f"is {caller.subscriber}: and a name without a colon"
         )
         raise HttpProblem(403, detail, pointer="/id")
-    # An admin may have given such an id to somebody else, and then it is refused as existing.
+    # If an admin has given such an id to another subscriber, it is refused as existing.
     return expected if expected == "existing" else "new"
 
 
@@ -243,7 +243,9 @@ def _put(caller: Caller, kind: str, form: Form, response: Response, expected: Ex
     if is_new and kind == SUBSCRIPTION:
         most = caller.tenant.settings.subscriptions
         if catalogue.count(kind, record.subscriber) >= most:
-            raise HttpProblem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
+            raise HttpProblem(
+                409, f"the subscriber has {most:,} subscriptions, which is the maximum"
+            )
     response.status_code = 201 if is_new else 200
     try:
         return catalogue.put_as(expected, record)
@@ -283,14 +285,14 @@ def _page(caller: Caller, kind: str, subscriber: str | None, after: str, limit: 
 
 
 async def _change(caller: Caller, version: int, wait: str | None) -> Form:
-    """Return the version of a change, and whether the pipeline is known to work with it."""
+    """Return the version of a change, and whether the pipeline is known to use it."""
     applied = await caller.tenant.wait_applied(version) if wait else None
     return {"version": version, "applied": applied}
 
 
 def _same_id(form: Form, name: str) -> str:
     if form.get("id", name) != name:
-        raise HttpProblem(422, "the id of the body is not that of the path", pointer="/id")
+        raise HttpProblem(422, "the id in the body differs from that in the path", pointer="/id")
     return name
 
 

@@ -22,7 +22,7 @@ LastEventId = Annotated[
 ]
 Start = Annotated[
     int | None,
-    Query(ge=0, le=FOREVER, description="Where to begin, without a Last-Event-ID."),
+    Query(ge=0, le=FOREVER, description="Where to start without a Last-Event-ID."),
 ]
 
 
@@ -38,8 +38,8 @@ def stream(
 ) -> EventSourceResponse:
     """Return a subscriber's notifications as server-sent events, live.
 
-    It begins after the `Last-Event-ID`; without one, after the number `after`; without that, with
-    the first notification that is not read. Comments are heartbeats.
+    It starts after the `Last-Event-ID`; without one, after the number `after`; without that, with
+    the first unread notification. Comments are heartbeats.
     """
     check_known(caller, subscriber)
     live: LivePush = request.app.state.live
@@ -67,5 +67,5 @@ async def _close_when_revoked(open_stream: LiveStream, request: Request, beat_s:
         except HttpProblem:
             open_stream.close()
             return
-        except StoreError:  # the next one will tell
+        except StoreError:  # the next request will report it
             continue

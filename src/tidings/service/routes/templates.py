@@ -1,4 +1,4 @@
-"""Templates: what notifications look like, tried before they are used."""
+"""Previews of templates: what notifications look like."""
 
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ _SHOWN: Final = 10
 
 
 class TemplateQuestion(NamedTuple):
-    """A template, and what to show with it: the newest of a subscriber, or some content."""
+    """A template, and what it shows: a subscriber's newest notifications, or some content."""
 
     template: CardTemplate
     subscriber: str | None
@@ -36,7 +36,7 @@ def preview_template(caller: ReaderCaller, form: FormBody) -> Form:
     """Show what a message looks like as text, as HTML, in Slack and in Teams.
 
     It shows the newest notifications of a `subscriber`, or one with some `content`. Without a
-    `template`, it is laid out with that of the service.
+    `template`, that of the service is used.
     """
     service: CardTemplate = caller.tenant.settings.template
     question = load_form(lambda form: _read(form, service), form)
@@ -65,6 +65,6 @@ def _deliveries(caller: Caller, question: TemplateQuestion) -> list[Delivery]:
         check_known(caller, question.subscriber)
         newest = caller.tenant.store.notifications.newest(question.subscriber, _SHOWN)
         if not newest:
-            raise HttpProblem(409, "this subscriber has no notification to show yet")
+            raise HttpProblem(409, "the subscriber has no notifications yet")
         return newest
     return [sample_delivery(question.content)]

@@ -25,7 +25,7 @@ Owner = Annotated[
     Query(
         min_length=1,
         max_length=1_000,
-        description="Whose webhook, if several subscribers use the same id.",
+        description="The owner, if several subscribers use the same id.",
     ),
 ]
 _OLD_SECRET_US: Final = 24 * 3_600 * SECOND_US
@@ -34,9 +34,9 @@ _LISTED: Final = 100
 
 @router.put("/webhooks/{id}", **accepts("webhook"), **answers("webhook_state", 201, 200))
 def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Response) -> Form:
-    """Send what a subscriber gets from now on to a URL; or change the URL.
+    """Send what a subscriber receives from now on to a URL, or change the URL.
 
-    The answer to a new one has the `secret` that signs its messages. It is not shown again.
+    The answer for a new webhook has the `secret` that signs its messages. It is not shown again.
     """
     subscriber = load_form(lambda form: _subscriber(form, caller), form)
     check_known(caller, subscriber)
@@ -46,7 +46,7 @@ def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Resp
     is_new = not webhooks.find(id, subscriber)
     most = settings.webhooks
     if is_new and len(webhooks.of(subscriber)) >= most:
-        raise HttpProblem(409, f"the subscriber has {most} webhooks, the most allowed")
+        raise HttpProblem(409, f"the subscriber has {most} webhooks, which is the maximum")
     webhook = webhooks.put(subscriber, id, str(url), _now_us())
     response.status_code = 201 if is_new else 200
     return _state(caller, webhook) | ({"secret": webhook.secret} if is_new else {})
@@ -54,7 +54,7 @@ def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Resp
 
 @router.get("/webhooks/{id}", **answers("webhook_state"))
 def get_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
-    """Return a webhook: how far it has come, what is to be sent again, and what was given up."""
+    """Return a webhook: its progress, what will be retried, and what was given up."""
     return _state(caller, _find(caller, id, subscriber))
 
 
@@ -67,13 +67,13 @@ def list_webhooks(caller: ReaderCaller, subscriber: Owner = None) -> Form:
 
 @router.delete("/webhooks/{id}", **answers("removed"))
 def delete_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
-    """Remove a webhook, with what is still to be sent."""
+    """Remove a webhook, together with its unsent messages."""
     return {"removed": caller.tenant.store.webhooks.remove(_find(caller, id, subscriber).key)}
 
 
 @router.post("/webhooks/{id}/secret", **answers("webhook_secret"))
 def change_secret(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
-    """Change the secret; messages are signed with the last one as well, for a day."""
+    """Change the secret; for a day, messages are signed with the previous one as well."""
     webhook = _find(caller, id, subscriber)
     until_us = _now_us() + _OLD_SECRET_US
     return {"secret": caller.tenant.store.webhooks.change_secret(webhook.key, until_us)}
@@ -81,7 +81,7 @@ def change_secret(caller: ReaderCaller, id: PathId, subscriber: Owner = None) ->
 
 @router.post("/webhooks/{id}/retry", **answers("webhook_state"))
 def retry_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
-    """Try everything that failed again, at once, and also what was given up."""
+    """Retry at once everything that failed, including what was given up."""
     webhook = _find(caller, id, subscriber)
     caller.tenant.store.channels.retry(webhook.key)
     return _state(caller, _find(caller, id, webhook.subscriber))
@@ -95,7 +95,7 @@ def _subscriber(form: Form, caller: Caller) -> str:
 
 
 def _owner(caller: Caller, subscriber: str | None) -> str | None:
-    """Return whose webhooks a caller means; a subscriber has only its own."""
+    """Return the owner that a caller refers to; a subscriber has only its own webhooks."""
     if caller.role == "subscriber":
         caller.check_is(subscriber or str(caller.subscriber))
         return caller.subscriber
@@ -107,7 +107,7 @@ def _find(caller: Caller, name: str, subscriber: str | None) -> Webhook:
     if not found:
         raise HttpProblem(404, "there is no such webhook")
     if len(found) > 1:
-        raise HttpProblem(409, "several subscribers have a webhook with this id; name one")
+        raise HttpProblem(409, "several subscribers have a webhook with this id; pass a subscriber")
     return found[0]
 
 

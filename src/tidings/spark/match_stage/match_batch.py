@@ -131,6 +131,8 @@ class MatchBatch(NamedTuple):
 
     def repeats(self) -> Bools:
         """Return which events have an earlier event of the same id in the batch."""
+        if len({*self.events}) == len(self.events):
+            return np.zeros(len(self.events), np.bool_)
         last = len(self.events) - 1
         first = {id: last - position for position, id in enumerate(reversed(self.events))}
         repeated = np.ones(len(self.events), np.bool_)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidings.formats.arrow import MATCHES, ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher, TargetColumns
-from tidings.index_files.string_table import OverlaidStrings
+from tidings.index_files.subscriber_table import OverlaidStrings
 from tidings.model.dead_letter import BadRecord, Finished
 from tidings.model.records import Event
 from tidings.score import Scorer

@@ -173,14 +173,21 @@ def _behind(source: Any) -> list[tuple[str, Any]]:
     if reported or _PYTHON not in source.description:
         return reported
     end, latest = (_numbers(offset) for offset in (source.endOffset, source.latestOffset))
-    unread = sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items())
-    return [(_UNREAD, unread)] if latest else []
+    # Kinesis plans up to a time and reads up to texts, whose difference counts nothing.
+    if not latest or (not end and _parts(source.endOffset)):
+        return []
+    return [(_UNREAD, sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items()))]
 
 
 def _numbers(offset: str | None) -> dict[str, int]:
     """Return the integers of an offset by their paths; none if it holds anything else."""
-    leaves = dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
-    return leaves if all(type(leaf) is int for leaf in leaves.values()) else {}
+    parts = _parts(offset)
+    return parts if all(type(part) is int for part in parts.values()) else {}
+
+
+def _parts(offset: str | None) -> dict[str, Any]:
+    """Return the values of an offset by their paths."""
+    return dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
 
 
 def _leaves(form: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,17 +7,18 @@ publications only, never on where a batch ends.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.compiled.array_types import Int64s
+from tidings.compiled.array_types import Bools, Int64s, UInt64s
 from tidings.errors import StateError, shown
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.event_table import check_content
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.offers import OfferedEvents
 from tidings.feed.policy_key import needs_attributes, same_feed, without_rules
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.manifest import RefusedRecord
@@ -25,10 +26,80 @@ from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.state_stage import outcomes
-from tidings.spark.state_stage.id_memory import IdMemory, hash_ids
 from tidings.spark.state_stage.policies import Policies
 from tidings.spark.state_stage.watermark import BucketClock, PendingTicks, Tick
 from tidings.window import Moment, snapshot_fields
+
+# Memory of event ids that were seen: hashes with their times, for a bounded period.
+
+_NAME: Final = "the memory of event ids of a bucket"
+CAPACITY: Final = 1 << 15
+"""Most ids that are remembered behind the watermark."""
+
+
+class IdMemory:
+    """Ids as 128-bit hashes sorted by their low half, with times: 24 bytes an id.
+
+    Among 2^15 of them, a new id is taken for an old one with a probability of 2^-113.
+    """
+
+    def __init__(self, remember_us: int, capacity: int = CAPACITY) -> None:
+        self._remember_us, self._capacity = remember_us, capacity
+        self.low, self.high = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        self.us = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.us)
+
+    def contains(self, hashes: UInt64s) -> Bools:
+        """Return which ids were seen; O(log n) each."""
+        if not len(self):
+            return np.zeros(len(hashes), np.bool_)
+        positions = np.minimum(np.searchsorted(self.low, hashes[:, 0]), len(self) - 1)
+        same = (self.low[positions] == hashes[:, 0]) & (self.high[positions] == hashes[:, 1])
+        return np.asarray(same)
+
+    def add(self, hashes: UInt64s, us: Int64s) -> None:
+        """Add new ids, each once."""
+        low = np.concatenate([self.low, hashes[:, 0]])
+        order = np.argsort(low, kind="stable")
+        self.low = low[order]
+        self.high = np.concatenate([self.high, hashes[:, 1]])[order]
+        self.us = np.concatenate([self.us, us])[order]
+
+    def forget(self, watermark_us: int) -> None:
+        """Drop ids that are too old, and the oldest of those above the capacity.
+
+        Ids at or after the watermark stay: their events could still be repeated in time.
+        """
+        remembered = self.us >= watermark_us - self._remember_us
+        behind = self.us[remembered & (self.us < watermark_us)]
+        excess = len(behind) - self._capacity
+        if excess > 0:
+            remembered &= self.us >= np.partition(behind, excess)[excess]
+        if not remembered.all():
+            self.low, self.high = self.low[remembered], self.high[remembered]
+            self.us = self.us[remembered]
+
+    def columns(self) -> dict[str, Any]:
+        """Return the state as columns."""
+        return {"low": self.low, "high": self.high, "us": self.us}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore the state from columns."""
+        low, high, us = (state[name] for name in ("low", "high", "us"))
+        for column, kind in ((low, np.uint64), (high, np.uint64), (us, np.int64)):
+            fits = isinstance(column, np.ndarray) and column.dtype == kind
+            check(fits and column.shape == (len(low),), _NAME, "a column is missing")
+        check((low[1:] >= low[:-1]).all(), _NAME, "the ids are not sorted")
+        self.low, self.high, self.us = low.copy(), high.copy(), us.copy()
+
+
+def hash_ids(ids: Sequence[str]) -> UInt64s:
+    """Return 128-bit hashes of ids in two columns, the same in every process."""
+    digests = b"".join([blake2b(id.encode(), digest_size=16).digest() for id in ids])
+    return np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64)
+
 
 FRAME: Final = Frame(b"tidings-bucket", 3, "the state of a bucket")
 _VERSIONS: Final = 1 << 128
@@ -37,11 +108,15 @@ WEEK_US: Final = 7 * 86_400_000_000
 
 
 class BucketSettings(NamedTuple):
-    """Settings of all buckets: allowed lateness, how long ids are remembered, number of buckets."""
+    """Settings of all buckets: allowed lateness, how long ids are remembered, number of buckets.
+
+    A batch that is `alone`, because nothing follows it, remembers no ids.
+    """
 
     lateness_us: int = 0
     remember_us: int = WEEK_US
     buckets: int = 1
+    alone: bool = False
 
 
 class SetAside(NamedTuple):
@@ -109,15 +184,19 @@ class Bucket:
         return [record for record in refused if record.fingerprint not in before]
 
     def _without_repeats_and_late(self, batch: MatchBatch) -> tuple[MatchBatch, list[pa.Table]]:
-        """Leave out repeated events, which are dead letters, and late ones (`late_events`)."""
-        hashes, held = hash_ids(batch.events), self.feeds.tables.events
-        repeated = self.ids.contains(hashes) | batch.repeats()
-        repeated |= np.fromiter((id in held for id in batch.events), np.bool_, len(repeated))
+        """Leave out repeated events, which are dead letters, and late ones (`late_rows`)."""
+        repeated, held = batch.repeats(), self.feeds.tables.events
+        hashes = None if self._settings.alone else hash_ids(batch.events)
+        if hashes is not None:
+            repeated |= self.ids.contains(hashes)
+        if len(held):
+            repeated |= np.fromiter((id in held for id in batch.events), np.bool_, len(repeated))
         new, rejected = batch, list[pa.Table]()
         if repeated.any():
             rejected.append(outcomes.duplicates(batch.select(repeated.nonzero()[0])))
             new = batch.select((~repeated).nonzero()[0])
-        self.ids.add(hashes[~repeated], new.us)
+        if hashes is not None:
+            self.ids.add(hashes[~repeated], new.us)
         late = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
         return (new.select((~late).nonzero()[0]) if late.any() else new), rejected
 

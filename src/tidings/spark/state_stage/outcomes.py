@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s
 from tidings.compiled.exact_sum import sum_by_group
 from tidings.errors import clipped, shown
-from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
-from tidings.feed.columnar.delivery_table import delivery_table
+from tidings.feed.columnar.deliveries import DeliveryBatch, IdTables, delivery_table
 from tidings.feed.columnar.rules.kernels.layout import VERDICT_AT, VERDICT_EVENT
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
+from tidings.formats.arrow import DELIVERIES, ReadEvents
+from tidings.formats.arrow_validation import validate_fully
 from tidings.formats.binary import check, reading
 from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import printable_record
@@ -49,6 +50,18 @@ _COUNTED_FATES: Final[tuple[Fate, ...]] = ("held", "released")
 def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
     """Return deliveries as outcomes; it must be called before the feeds take more matches."""
     return _table("delivery", len(batch), _columns(delivery_table(batch, tables)))
+
+
+def delivered(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the deliveries among outcomes, as rows of DELIVERIES; each batch is of one kind.
+
+    So it is in all tables here, which saves a filter that would copy every text.
+    """
+    return [
+        batch.select(DELIVERIES.names)
+        for batch in batches
+        if batch.num_rows and batch.column("kind")[0].as_py() == "delivery"
+    ]
 
 
 def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Table:
@@ -243,3 +256,45 @@ def _table(kind: str, count: int, columns: Mapping[str, Any]) -> pa.Table:
         for field in OUTCOMES
     ]
     return pa.Table.from_arrays(arrays, schema=OUTCOMES)
+
+
+# Late events: rows that one bucket receives as they arrived and compares with its watermark.
+#
+# Every bucket gets the ticks of the whole stream, so each has the same watermark and any of them
+# can decide which rows of a batch are late. The rows travel as compressed Arrow and are only read
+# if the oldest of them is late.
+
+
+class ArrivedRows(NamedTuple):
+    """Packed rows as they arrived, and the time of the oldest event among them."""
+
+    oldest_us: int
+    body: bytes
+
+
+def pack_rows(rows: pa.RecordBatch, compression: str | None = "zstd") -> bytes:
+    """Return rows as Arrow, compressed unless they stay on this machine."""
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_batch(rows)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpack_rows(body: bytes) -> list[pa.RecordBatch]:
+    """Return packed rows, validated in full before anything reads them."""
+    with reading("a batch of rows for the late table"):
+        return [validate_fully(batch) for batch in pa.ipc.open_stream(body)]
+
+
+def late_rows(
+    arrived: Iterable[ArrivedRows], watermark_us: int | None, read: ReadEvents
+) -> pa.Table:
+    """Return the events before the watermark as outcomes."""
+    late_events = list[Event]()
+    for oldest_us, body in arrived:
+        if watermark_us is not None and oldest_us < watermark_us:
+            for rows in _unpack_rows(body):
+                events = (event for event in read(rows) if isinstance(event, Event))
+                late_events += [event for event in events if event.published_us < watermark_us]
+    return late(late_events, watermark_us or 0)

@@ -14,8 +14,7 @@ from tidings.feed.columnar.kernels.layout import FAR
 from tidings.model import validate
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.stage import bucket_of
-from tidings.spark.state_stage.bucket import pack_state, unpack_state
-from tidings.spark.state_stage.id_memory import IdMemory
+from tidings.spark.state_stage.bucket import IdMemory, pack_state, unpack_state
 from tidings.spark.state_stage.watermark import BucketClock, PendingTicks
 
 STATE: Final = "bucket int, blob binary, pulse binary"

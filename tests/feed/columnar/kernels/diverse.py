@@ -11,8 +11,7 @@ from tidings.diversify.distance import set_divrank
 from tidings.diversify.plain.choose import plain_choice
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_features import FeatureCache
-from tidings.feed.columnar.event_table import EventTable
+from tidings.feed.columnar.event_table import EventTable, FeatureCache
 from tidings.model.records import Event
 from tidings.policy import Policy
 

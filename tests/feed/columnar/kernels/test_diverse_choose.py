@@ -15,6 +15,7 @@ from tidings.compiled.jit import kernel
 from tidings.diversify.distance import Overlap
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels import diverse_buffer, diverse_choose
+from tidings.feed.columnar.kernels.diverse_choose import stable_order
 from tidings.feed.columnar.kernels.layout import (
     DONE,
     FAR,
@@ -119,3 +120,9 @@ def test_a_matrix_has_the_distances_of_the_events() -> None:
     made = matrix(cohort.windows.features, rows, cohort._scratch.partials)
     between = Overlap().between
     assert made.tolist() == [[between(EVENTS[a], EVENTS[b]) for b in slots] for a in slots]
+
+
+@given(st.lists(st.integers(-3, 3)), st.sampled_from([np.int64, np.float64]))
+def test_the_order_is_the_stable_one(keys: list[int], kind: type) -> None:
+    order = stable_order(np.array(keys, kind))
+    assert order.tolist() == sorted(range(len(keys)), key=keys.__getitem__)

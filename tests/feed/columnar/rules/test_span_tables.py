@@ -30,15 +30,34 @@ def test_loaded_spans_are_those_of_the_calendar() -> None:
         assert [*pairs] == calendar.between(low, high)
 
 
-def test_known_time_grows_until_it_would_be_too_long() -> None:
-    tables = SpanTables([ATHENS])
+def test_a_night_that_began_before_all_known_time_is_in_it() -> None:
+    tables = SpanTables([DailySpans("UTC", time(22), time(7))])
     tables.load(0, 0)
-    tables.load(0, 60 * DAY_US)
+    assert tables.columns.start[0] < 0 < tables.columns.end[0]
+
+
+def test_known_time_grows_until_it_would_be_too_long() -> None:
+    tables = SpanTables([hours("Europe/Athens")])
+    for day in range(60):
+        tables.load(0, day * DAY_US)
     low, high = tables.columns.known[0].tolist()
-    assert low < 0
-    assert high > 60 * DAY_US
-    tables.load(0, 4_000 * DAY_US)
-    assert tables.columns.known[0, 0] > 3_900 * DAY_US
+    assert (low, high) == (0, 60 * DAY_US)
+    for day in range(60, 200):
+        tables.load(0, day * DAY_US)
+    assert len(tables.columns.start) <= 2_000
+    assert tables.columns.known[0, 0] > 0
+
+
+@pytest.mark.parametrize("gap", [100, 10_000, 1_000_000])
+def test_nothing_between_two_instants_is_looked_up(gap: int) -> None:
+    tables = SpanTables([hours("Europe/Athens")])
+    tables.load(0, 0)
+    tables.load(0, gap * DAY_US)
+    assert len(tables.columns.start) < 5 * 24
+    before = tables.columns.start
+    tables.load(0, 0)
+    tables.load(0, gap * DAY_US)
+    assert tables.columns.start.tolist() == before.tolist()
 
 
 @pytest.mark.parametrize("calendar", [ATHENS, NIGHTS, hours("America/New_York")])
@@ -50,6 +69,6 @@ def test_what_is_looked_up_piece_by_piece_has_no_gap(
     for number in numbers:
         tables.load(0, number * DAY_US)
         low, high = tables.columns.known[0].tolist()
-        assert low < number * DAY_US < high
+        assert low <= number * DAY_US < high
         pairs = zip(tables.columns.start.tolist(), tables.columns.end.tolist(), strict=True)
         assert [Period(*pair) for pair in pairs] == calendar.between(low, high)

@@ -23,7 +23,7 @@ from tidings.index.boxes.kernels.memtable import (
 )
 from tidings.index.boxes.kernels.quantize import BoxBounds, Liveness
 from tidings.index.boxes.kernels.relaxed_layout import pack, total_weights
-from tidings.index.boxes.live.snapshot import no_cuts
+from tidings.index.boxes.live import no_cuts
 from tidings.index.boxes.protocol import Boxes, events_of
 from tidings.index.boxes.search_base import ALL_ALIVE, coded_events
 

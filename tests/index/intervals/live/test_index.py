@@ -17,8 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tidings.errors import TidingsError
 from tidings.index.intervals import interval_index
-from tidings.index.intervals.live.index import LiveIntervals
-from tidings.index.intervals.live.snapshot import IntervalSnapshot
+from tidings.index.intervals.live.index import IntervalSnapshot, LiveIntervals
 from tidings.index.intervals.protocol import rank_intervals
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"

@@ -19,10 +19,14 @@ from tidings.feed.columnar.kernels.layout import (
     SLOT,
     DiverseBuffer,
     RankedWindows,
+    release_slab,
 )
-from tidings.feed.columnar.kernels.ranked_list import list_start, release_list
-from tidings.feed.columnar.kernels.ring_buffer import release_ring, ring_cell
-from tidings.feed.columnar.kernels.slabs import release_slab
+from tidings.feed.columnar.kernels.ranked_buffer import (
+    list_start,
+    release_list,
+    release_ring,
+    ring_cell,
+)
 
 
 @kernel

@@ -19,8 +19,10 @@ from tidings.feed.columnar.kernels.layout import (
     DiverseBuffer,
     DiverseWindows,
     EventColumns,
+    capacity_of,
+    release_slab,
+    take_slab,
 )
-from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
 
 
 @inlined

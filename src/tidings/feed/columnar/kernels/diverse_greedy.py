@@ -25,7 +25,6 @@ from tidings.diversify.kernels.greedy import (
     pair_weight,
 )
 from tidings.diversify.protocol import TieOrder
-from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.diverse_buffer import (
     choice_start,
     is_newer,
@@ -42,6 +41,7 @@ from tidings.feed.columnar.kernels.layout import (
     DiverseWindows,
     FeatureColumns,
 )
+from tidings.feed.columnar.kernels.timing import fresh_rank
 
 
 class BestPair(NamedTuple):

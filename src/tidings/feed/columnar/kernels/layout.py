@@ -23,6 +23,8 @@ take 5 to 69 times fewer bytes than one object for each subscriber.
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt64s
+from tidings.compiled.ints import int64
+from tidings.compiled.jit import inlined
 from tidings.diversify.kernels.distances import SortedRows
 
 SEEN, SENT, END, HELD, SLAB, SLAB_CLASS = range(6)
@@ -241,3 +243,74 @@ class AxisRange(NamedTuple):
     axis: int
     low: int
     high: int
+
+
+# Slab allocator: pools are handed out in slabs of a few size classes.
+#
+#     pool    | slab of class 2 | slab of class 0 | free slab of class 2 | ... used | not cut yet |
+#                                                   first cell: start of the next free slab, or -1
+#
+# Each class is a quarter larger than the one before, so at most a fifth of a full slab is empty,
+# and copying into larger slabs costs O(1) for each entry on average.
+
+
+@inlined
+def capacity_of(slabs: Slabs, size_class: int) -> int:
+    """Return the capacity of a class; 0 for -1, the class of a row without a slab."""
+    return int64(slabs.capacity[size_class]) if size_class >= 0 else int64(0)
+
+
+@inlined
+def take_slab(slabs: Slabs, links: Int32s | Float64s, size_class: int) -> int:
+    """Return the start of a slab, or -1 if the pool is full.
+
+    `links` is the column of the pool whose cells link the free slabs of a class. A float64 holds
+    the start of every slab exactly.
+    """
+    start = slabs.free[size_class]
+    if start >= 0:  # reused first, so that the pool is compacted rarely
+        slabs.free[size_class] = links[start]
+    elif slabs.used[0] + slabs.capacity[size_class] <= len(links):
+        start = slabs.used[0]
+        slabs.used[0] += slabs.capacity[size_class]
+    return start
+
+
+@inlined
+def release_slab(slabs: Slabs, links: Int32s | Float64s, start: int, size_class: int) -> None:
+    """Put a slab on the free list of its class; nothing happens for class -1."""
+    if size_class >= 0:
+        links[start] = slabs.free[size_class]
+        slabs.free[size_class] = start
+
+
+# Deliveries: rows of an output buffer that ranked and diverse windows share.
+#
+# A kernel that runs out of room returns with its progress, and the caller makes room and calls
+# again; so kernels neither allocate nor raise.
+
+
+@inlined
+def arrival_at(offers: Offers, index: int) -> Arrival:
+    """Return one of the offers."""
+    return Arrival(
+        int64(offers.slot[index]),
+        offers.score[index],
+        int64(offers.handle[index]),
+        int64(offers.sequence[index]),
+    )
+
+
+@inlined
+def write_delivery(
+    head: Int64s, output: Output, row: int, order: int, position: int, extent: WindowExtent
+) -> int:
+    """Write a delivery but for its event, handle and rank; return its index."""
+    columns, index = output.columns, output.progress[OUT]
+    head[row, SENT] += 1
+    columns[index, ORDER], columns[index, ROW] = order, row
+    columns[index, POSITION], columns[index, NUMBER] = position, head[row, SENT]
+    columns[index, START], columns[index, STOP] = extent.start_us, extent.stop_us
+    columns[index, WIDTH], columns[index, DECIDED] = extent.width, extent.decided_us
+    output.progress[OUT] = index + 1
+    return index

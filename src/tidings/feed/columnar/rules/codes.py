@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.diversify.event_tokens import has_kernel
+from tidings.diversify.hashed_distances import has_kernel
 from tidings.feed.columnar.kernels.layout import Slabs
 from tidings.feed.columnar.policy_codes import LONGEST, decay_codes, new_slabs, size_classes
 from tidings.feed.columnar.rules.kernels import layout

@@ -11,8 +11,8 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.diversify.distance import checked_distance
 from tidings.diversify.protocol import Distance
-from tidings.feed.columnar.delivery_batch import IdTables
-from tidings.feed.columnar.event_features import NO_FEATURES, FeatureCache
+from tidings.feed.columnar.deliveries import IdTables
+from tidings.feed.columnar.event_table import NO_FEATURES, FeatureCache
 from tidings.feed.columnar.kernels.layout import EVENT as PICKED_EVENT
 from tidings.feed.columnar.kernels.layout import FeatureColumns
 from tidings.feed.columnar.rules.kernels import layout
@@ -50,7 +50,7 @@ class ComparedEvents:
         """Compute the features of events that are compared for the first time in a run."""
         if self._features is None:
             return
-        self._add(picks.columns[:, PICKED_EVENT])
+        self._add(picks.columns[:, PICKED_EVENT].copy())
         self._add_restored(rows)
         # No gap is kept from run to run: a row of features may have another event by then.
         size = len(self._features.columns.rows.starts)

@@ -8,8 +8,8 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import described
-from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables
-from tidings.feed.columnar.event_features import FeatureCache
+from tidings.feed.columnar.deliveries import CohortDeliveries, IdTables
+from tidings.feed.columnar.event_table import FeatureCache
 from tidings.feed.columnar.kernels.layout import (
     DELIVERY_WIDTH,
     ORDER,

@@ -9,16 +9,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.arrays import run_indexes
 from tidings.feed.columnar.cohort_arrays import (
-    concatenated_ranges,
     lengthened,
     packed_slabs,
     take_last,
 )
-from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.kernels.compaction import move_cells
-from tidings.feed.columnar.kernels.decay import order_keys
 from tidings.feed.columnar.kernels.layout import FAR, Slabs
+from tidings.feed.columnar.kernels.timing import order_keys
 from tidings.feed.columnar.rules import codes
 from tidings.feed.columnar.rules.codes import RuleSet
 from tidings.feed.columnar.rules.kernels import layout
@@ -196,7 +196,7 @@ class RuleRows:
     def held_cells(self, lines: Int64s) -> Int64s:
         """Return the cells of the held events of some lines, in their order."""
         starts, held = self.lists[lines, SLAB].astype(np.int64), self.lists[lines, HELD]
-        nth = self.held_nth[concatenated_ranges(starts, held)]
+        nth = self.held_nth[run_indexes(starts, held)]
         return np.asarray(np.repeat(starts, held) + nth)
 
     def got_cells(self, rings: Int64s) -> Int64s:
@@ -211,7 +211,7 @@ class RuleRows:
         columns = self.rings[rings].astype(np.int64)
         size = columns[:, SIZE]
         capacities = np.repeat(slabs.capacity[columns[:, RING_CLASS]], size)
-        offsets = concatenated_ranges(columns[:, FRONT], size) % capacities
+        offsets = run_indexes(columns[:, FRONT], size) % capacities
         return np.asarray(np.repeat(columns[:, RING], size) + offsets)
 
     def handles(self) -> Int32s:
@@ -298,7 +298,7 @@ class RuleRows:
         first, slabs.used[0] = int(slabs.used[0]), slabs.used[0] + lengths.sum()
         self._lengthen(pool, int(slabs.used[0]))
         if pool is self.held:
-            nth = concatenated_ranges(np.zeros(len(lengths), np.int64), lengths)
+            nth = run_indexes(np.zeros(len(lengths), np.int64), lengths)
             self.held_nth[first : int(slabs.used[0])] = nth
 
     def arrivals(self, count: int) -> Int64s:

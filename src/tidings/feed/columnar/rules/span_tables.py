@@ -1,7 +1,7 @@
 """Calendar spans for kernels, extended as time goes on."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,49 +14,81 @@ from tidings.rules.quiet import Quiet
 from tidings.rules.quota import Quota
 
 _DAY_US: Final = 86_400_000_000
-_BEHIND_US: Final = 7 * _DAY_US
-_AHEAD_US: Final = 35 * _DAY_US
 _FURTHEST_END_US: Final = 3 * _DAY_US
-_LONGEST_US: Final = 800 * _DAY_US
-"""The most time that is kept; beyond it, only the time around the last question."""
-_NO_SPANS: Final = np.zeros((0, 2), np.int64)
+_MOST_SPANS: Final = 2_000
+"""The most spans of a rule that are kept; beyond it, only those around the last question."""
+
+
+class _KnownSpans(NamedTuple):
+    """All spans of a calendar that touch the instants [low, high), one in a row."""
+
+    low: int
+    high: int
+    spans: Int64s
+
+    def contains(self, us: int) -> bool:
+        return self.low <= us < self.high
+
+    def joined(self, other: "_KnownSpans") -> "_KnownSpans | None":
+        """Return both as one; None if there is time between them, or if they are too many."""
+        first, last = sorted((self, other), key=lambda known: known.low)
+        if (
+            self is _NOTHING
+            or first.high != last.low
+            or len(first.spans) + len(last.spans) > _MOST_SPANS
+        ):
+            return None
+        # A span that touches both stands once.
+        behind = last.spans[last.spans[:, 0] >= first.high]
+        return _KnownSpans(first.low, last.high, np.concatenate([first.spans, behind]))
+
+
+def _table(spans: Sequence[Period]) -> Int64s:
+    return np.array(spans, np.int64).reshape(-1, 2)
+
+
+_NOTHING: Final = _KnownSpans(0, 0, _table([]))
 
 
 class SpanTables:
-    """The spans of the rules of a group, by place, around the instants that were asked for."""
+    """The spans of the rules of a group, by place, around the instants that were asked for.
+
+    However far two instants are apart, nothing between them is looked up.
+    """
 
     def __init__(self, calendars: Sequence[LocalSpans | None]) -> None:
         self._calendars = calendars
-        self._spans: list[Int64s] = [_NO_SPANS for _ in calendars]
-        self._known = np.zeros((len(calendars), 2), np.int64)
+        self._known = [_NOTHING for _ in calendars]
+        self._before = [_NOTHING for _ in calendars]
         self.columns = self._columns()
 
     def load(self, place: int, us: int) -> None:
         """Add the spans around an instant."""
-        calendar = self._calendars[place]
+        calendar, known = self._calendars[place], self._known[place]
         assert calendar is not None
-        low, high = us - _BEHIND_US, us + _AHEAD_US
-        known_low, known_high = self._known[place].tolist()
-        known = self._spans[place]
-        together = min(low, known_low), max(high, known_high)
-        if known_low == known_high or together[1] - together[0] > _LONGEST_US:
-            known, together = _NO_SPANS, (low, high)
-        else:  # what is known stays: only the time up to it is looked up
-            low, high = min(low, known_high), max(high, known_low)
-        spans = np.array(calendar.between(low, high), np.int64).reshape(-1, 2)
-        before, after = known[known[:, 1] <= low], known[known[:, 0] >= high]
-        self._spans[place] = np.concatenate([before, spans, after])
-        self._known[place] = together
+        if known.contains(us):
+            return
+        if self._before[place].contains(us):
+            # Subscribers in turn release what they held long ago, and then take what is new.
+            self._known[place], self._before[place] = self._before[place], known
+        else:
+            size = calendar.chunk_days * _DAY_US
+            low = us - us % size
+            near = _KnownSpans(low, low + size, _table(calendar.between(low, low + size)))
+            joined = known.joined(near)
+            if joined is None:
+                self._before[place] = known
+            self._known[place] = joined or near
         self.columns = self._columns()
 
     def _columns(self) -> CalendarSpans:
-        spans = np.concatenate([_NO_SPANS, *self._spans])
-        sizes = [len(each) for each in self._spans]
+        spans = np.concatenate([_NOTHING.spans, *(each.spans for each in self._known)])
+        sizes = [len(each.spans) for each in self._known]
         return CalendarSpans(
             spans[:, 0].copy(),
             spans[:, 1].copy(),
             np.cumsum([0, *sizes], dtype=np.int64),
-            self._known.copy(),
+            np.array([each[:2] for each in self._known], np.int64).reshape(-1, 2),
             np.zeros((len(sizes), LATEST_WIDTH), np.int64),
         )
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.errors import InvalidPolicy
-from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables, object_deliveries
-from tidings.feed.columnar.event_features import FeatureCache
+from tidings.feed.columnar.deliveries import CohortDeliveries, IdTables, object_deliveries
+from tidings.feed.columnar.event_table import FeatureCache
 from tidings.feed.columnar.kernels.layout import FAR, ORDER
 from tidings.feed.columnar.period_ends import Deadlines
 from tidings.feed.columnar.rules.group import RuleGroup

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
-from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.rules.group import RuleGroup

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
-from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.rules.kernels.layout import (
     DETAIL,
     EXPECTED,

@@ -16,12 +16,10 @@ best are the k lowest rows that match.
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner
-from tidings.compiled.prefetch import prefetch
-from tidings.compiled.simd import LANES
+from tidings.compiled.simd import LANES, lowest_bit, prefetch, without_lowest
 from tidings.index.access.kernels.postings import (
     END,
     NEXT_ENTRY,

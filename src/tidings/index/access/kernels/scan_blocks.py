@@ -21,10 +21,9 @@ code, is compared where the codes agree; what that leaves open is decided by the
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Int32s, Int64s, UInt8s
-from tidings.compiled.bits import highest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.compiled.simd import LANES
+from tidings.compiled.simd import LANES, highest_bit
 from tidings.index.access.kernels.records import EncodedEvents, Stamps, count_up_to
 from tidings.index.access.kernels.simd_blocks import (
     BOTH,

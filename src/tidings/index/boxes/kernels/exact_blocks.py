@@ -14,10 +14,9 @@ whose ranks are all worse than its k-th best. `blocks` beats numpy columns 50 to
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.jit import inner, kernel
-from tidings.compiled.simd import LANES
+from tidings.compiled.simd import LANES, lowest_bit, without_lowest
 from tidings.index.boxes.kernels.quantize import (
     NEVER,
     BoxBounds,

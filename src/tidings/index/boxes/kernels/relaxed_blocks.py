@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt16s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.compiled.simd import LANES
+from tidings.compiled.simd import LANES, lowest_bit, without_lowest
 from tidings.index.boxes.kernels.quantize import CodedEvents, Liveness, is_alive
 from tidings.index.boxes.kernels.relaxed_layout import CodeBlocks, packed_score
 from tidings.index.boxes.kernels.score_bounds import (

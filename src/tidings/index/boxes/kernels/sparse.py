@@ -15,11 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s, UInt16s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
-from tidings.compiled.simd import LANES
+from tidings.compiled.simd import LANES, lowest_bit, without_lowest
 from tidings.index.boxes.kernels.quantize import CodeCuts, CodedEvents, Liveness, code_of, is_alive
 from tidings.index.boxes.kernels.score_bounds import MAX_CODES, TINY, is_full, is_over, least_codes
 from tidings.index.boxes.kernels.simd_codes import reach, stab

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Int64s, UInt32s
-from tidings.compiled.bits import highest_bit, lowest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner
+from tidings.compiled.simd import highest_bit, lowest_bit
 
 FULL: Final = (1 << 32) - 1
 

@@ -23,10 +23,9 @@ from typing import Final, NamedTuple
 from numba import types
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.compiled.simd import bounds_mask
+from tidings.compiled.simd import bounds_mask, lowest_bit, without_lowest
 from tidings.index.intervals.kernels.btree_search import SearchTree, count_until
 from tidings.index.intervals.kernels.hash_table import HashTable, table_remove, table_slot
 from tidings.index.intervals.kernels.merge_by_key import (

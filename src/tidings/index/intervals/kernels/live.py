@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
+from tidings.compiled.simd import lowest_bit, without_lowest
 from tidings.index.intervals.kernels.delta_grid import (
     NEVER,
     Grid,

@@ -15,10 +15,9 @@ import numpy as np
 from numba import types
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
-from tidings.compiled.simd import bounds_mask
+from tidings.compiled.simd import bounds_mask, lowest_bit, without_lowest
 
 BRANCHING: Final = 50
 """b of RPS, Table 1."""

@@ -17,10 +17,9 @@ import numpy as np
 from numba import types
 
 from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
-from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import float32
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.compiled.simd import bounds_mask
+from tidings.compiled.simd import bounds_mask, lowest_bit, without_lowest
 
 FAN: Final = 64
 WIDTH: Final = 2 * FAN

@@ -32,24 +32,27 @@ class Reading {
     this.base = path`/v1/subscribers/${context.subscriber}/channels`;
     this.list = h("ul.stack.plain", { "aria-label": "Where I read" });
     this.problem = h("p.notice", { role: "alert", hidden: true });
+    this.adding = h("div");
     this.element = h("section.stack", {},
       h("div.stack.tight", {}, h("h1", {}, "Where I read"),
         h("p.muted", {}, "Each address gets nothing but a code until you confirm it.")),
-      this.problem, this.list, this.form());
+      this.problem, this.list, this.adding);
   }
 
   async load() {
-    const { items } = await this.context.api.get(this.base, {}, this.context.signal);
+    const { items, kinds } = await this.context.api.get(this.base, {}, this.context.signal);
+    if (!this.adding.hasChildNodes()) put(this.adding, this.form(kinds));
     put(this.list, items.length ? items.map((channel) => this.item(channel)) : h("li.card.stack.tight.muted", {},
       "No address yet. Your feed is always on this page; with an address, it also comes to you."));
   }
 
-  /** Do something with the service, then show what came of it. */
-  async run(work, done) {
+  /** Do something with the service, then show what came of it, with the focus where it goes on. */
+  async run(work, done, focus = () => null) {
     this.problem.hidden = true;
     try {
       await work();
       await this.load();
+      focus()?.focus();
       this.context.notify(done);
     } catch (error) {
       put(this.problem, error.message).hidden = false;
@@ -60,8 +63,9 @@ class Reading {
     const { api } = this.context;
     const address = `${this.base}/${encodeURIComponent(channel.id)}`;
     const act = (verb, label, done) =>
-      h("button.button", { type: "button", "aria-label": `${label} ${channel.id}`, onclick: () => this.run(() => api.post(`${address}/${verb}`), done) }, label);
-    return h("li.card.stack.tight", {},
+      h("button.button", { type: "button", "aria-label": `${label} ${channel.id}`,
+        onclick: () => this.run(() => api.post(`${address}/${verb}`), done, () => this.control(channel, verb)) }, label);
+    const item = h("li.card.stack.tight", { "data-channel": channel.id },
       h("div.row", {}, h("strong", {}, channel.address), h("span.chip", {}, KINDS[channel.kind]), h("span.chip", {}, state(channel))),
       h("p.muted.small", {}, when(channel)),
       h("div.row", {},
@@ -69,20 +73,38 @@ class Reading {
         channel.verified ? null : this.confirmation(channel, address),
         channel.paused ? act("resume", "Resume", "It goes on with what comes now.") : act("pause", "Pause", "Paused."),
         channel.failed.length ? act("retry", "Send again", "It is sent again.") : null,
-        h("button.button", { type: "button", "aria-label": `Remove ${channel.id}`, onclick: () => this.run(() => api.delete(address), "Removed.") }, "Remove")));
+        h("button.button", { type: "button", "aria-label": `Remove ${channel.id}`,
+          onclick: () => this.remove(item, address) }, "Remove")));
+    return item;
+  }
+
+  /** Remove an address; the focus moves to the next one, or to the form. */
+  remove(item, address) {
+    const place = [...this.list.children].indexOf(item);
+    this.run(() => this.context.api.delete(address), "Removed.", () => {
+      const items = this.list.querySelectorAll("[data-channel]");
+      return items.length ? items[Math.min(place, items.length - 1)].querySelector("button:last-child") : this.adding.querySelector("input");
+    });
+  }
+
+  /** Return what the reader of an address does next after something was done with it. */
+  control(channel, verb) {
+    const item = [...this.list.children].find((each) => each.dataset.channel === channel.id);
+    return (verb === "code" && item?.querySelector("input")) || item?.querySelector("button");
   }
 
   confirmation(channel, address) {
     const code = h("input", { required: true, autocomplete: "one-time-code", "aria-label": `Code for ${channel.id}`, placeholder: "Code" });
     const confirm = (event) => {
       event.preventDefault();
-      this.run(() => this.context.api.post(`${address}/verify`, { code: code.value }), "The address is confirmed.");
+      const verify = () => this.context.api.post(`${address}/verify`, { code: code.value });
+      this.run(verify, "The address is confirmed.", () => this.control(channel, "verify"));
     };
     return h("form.row", { onsubmit: confirm }, code, h("button.button.primary", {}, "Confirm"));
   }
 
-  form() {
-    const kind = select("Kind", KINDS);
+  form(kinds) {
+    const kind = select("Kind", Object.fromEntries(kinds.map((name) => [name, KINDS[name]])));
     const every = select("When", EVERY, "day");
     const address = h("input", { required: true, size: 34 });
     const time = h("input", { type: "time", value: "08:00", required: true });
@@ -100,7 +122,7 @@ class Reading {
       const form = { kind: kind.value, address: address.value.trim(), every: every.value, zone };
       if (every.value === "day") form.at = [time.value];
       const id = `${kind.value}-${Date.now().toString(36)}`;
-      this.run(() => this.context.api.put(`${this.base}/${id}`, form), "Added. Send a code to confirm it.");
+      this.run(() => this.context.api.put(`${this.base}/${id}`, form), "Added. Send a code to confirm it.", () => this.control({ id }, "put"));
     };
     return h("form.card.stack", { onsubmit: add, "aria-label": "Add an address" },
       h("h2", {}, "Add an address"),

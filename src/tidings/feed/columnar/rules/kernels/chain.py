@@ -9,11 +9,10 @@ from typing import Final
 
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
-from tidings.compiled.prefetch import prefetch
+from tidings.compiled.simd import prefetch
 from tidings.feed.columnar.kernels import layout as deliveries
-from tidings.feed.columnar.kernels.decay import fresh_rank
-from tidings.feed.columnar.kernels.layout import FAR
-from tidings.feed.columnar.kernels.slabs import capacity_of
+from tidings.feed.columnar.kernels.layout import FAR, capacity_of
+from tidings.feed.columnar.kernels.timing import fresh_rank
 from tidings.feed.columnar.rules.kernels.different import is_compared, offer_different
 from tidings.feed.columnar.rules.kernels.held_list import empty_list, list_cell, reserve_cells
 from tidings.feed.columnar.rules.kernels.layout import (
@@ -35,6 +34,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     JUDGED,
     LIST_WIDTH,
     MISSING_US,
+    MOST_CELLS,
     MOVED,
     NEXT,
     OUT,
@@ -83,6 +83,8 @@ LINES_AHEAD: Final = 18
 POOLS_AHEAD: Final = 12
 CELLS_AHEAD: Final = 6
 CACHE_LINE: Final = 64
+VALUES_IN_LINE: Final = 8
+SLOTS_IN_LINE: Final = 16
 
 
 @inlined
@@ -120,6 +122,14 @@ def can_hold(arrays: RuleArrays, row: int, place: int, us: int) -> bool:
 
 
 @inlined
+def most_held(arrays: RuleArrays, place: int) -> int:
+    """Return how many events a rule holds at most: a worse one makes room for a better."""
+    if arrays.codes.kind[place] == QUOTA:
+        return arrays.codes.limit[place]
+    return int64(arrays.chain.k) if arrays.chain.best_only else MOST_CELLS
+
+
+@inlined
 def has_room(
     arrays: RuleArrays, output: RuleOutput, row: int, place: int, more: int, us: int
 ) -> bool:
@@ -139,7 +149,8 @@ def has_room(
         elif kind == QUOTA and place == 0:  # what another rule releases was chosen before
             fits = fits and reserve_rank(arrays, row * ringed + each)
         if each >= place and can_hold(arrays, row, each, us):
-            fits = fits and reserve_cells(arrays, line, more)
+            wanted = min(arrays.lists[line, HELD] + more, most_held(arrays, each))
+            fits = fits and reserve_cells(arrays, line, wanted)
     if fits and output.progress[VERDICTS] + verdicts <= len(output.verdicts):
         return True
     return stop(output, ROOM, place, more)
@@ -310,8 +321,8 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
         last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
         prefetch(got.us, oldest)
         prefetch(got.us, min(oldest + size, last))
-        prefetch(got.slot, oldest)
-        prefetch(got.slot, start)
+        for cell in range(start, last, SLOTS_IN_LINE):
+            prefetch(got.slot, cell)
         prefetch(got.slot, last)
         return
     # A full ring overwrites the oldest, any other one writes behind the newest.
@@ -329,35 +340,51 @@ def prefetch_lines(arrays: RuleArrays, row: int) -> None:
     """Request the state of a row and of its rules."""
     places, ringed = len(arrays.codes.kind), arrays.chain.ringed
     prefetch(arrays.heads, row * HEAD_WIDTH)
+    prefetch(arrays.paused, row)
     prefetch(arrays.end, row * places)
     for line in range(row * places, (row + 1) * places):
         prefetch(arrays.lists, line * LIST_WIDTH)
     for ring in range(row * ringed, (row + 1) * ringed):
+        # A row may lie in two lines of the cache, and all of it is read.
         prefetch(arrays.rings, ring * RING_WIDTH)
+        prefetch(arrays.rings, (ring + 1) * RING_WIDTH - 1)
 
 
 @inlined
 def prefetch_pools(arrays: RuleArrays, row: int) -> None:
     """Request the rings of a row, and what its lists are sorted by."""
-    lists, held, codes = arrays.lists, arrays.held, arrays.codes
+    lists, held_pool, codes = arrays.lists, arrays.held, arrays.codes
     for place in range(arrays.chain.ringed):
         prefetch_ring(arrays, row * arrays.chain.ringed + place, codes.kind[place])
     for line in range(row * len(codes.kind), (row + 1) * len(codes.kind)):
         if lists[line, SLAB_CLASS] >= 0:
-            prefetch(held.value, int64(lists[line, SLAB]))
-            prefetch(held.nth, int64(lists[line, SLAB]) + lists[line, HELD])
+            start, held = int64(lists[line, SLAB]), lists[line, HELD]
+            # A search may read any of the values, and begins in the middle.
+            for position in range(0, held, VALUES_IN_LINE):
+                prefetch(held_pool.value, start + position)
+            prefetch(held_pool.value, start + held)
+            prefetch(held_pool.nth, start)
+            prefetch(held_pool.nth, start + held)
 
 
 @inlined
 def prefetch_cells(arrays: RuleArrays, row: int) -> None:
-    """Request the free cells to which the lists of a row would copy an event."""
+    """Request the cells to which the lists of a row would copy an event.
+
+    A list that is as long as it may be drops its worst, and takes that cell.
+    """
     lists, held, places = arrays.lists, arrays.held, len(arrays.codes.kind)
     for line in range(row * places, (row + 1) * places):
-        if lists[line, HELD] < capacity_of(held.slabs, lists[line, SLAB_CLASS]):
-            free = list_cell(arrays, line, lists[line, HELD])
-            prefetch(held.cell, free * CELL_WIDTH)
-            prefetch(held.rank, free)
-            prefetch(held.score, free)
+        if lists[line, SLAB_CLASS] >= 0:
+            last = capacity_of(held.slabs, lists[line, SLAB_CLASS]) - 1
+            position = min(int64(lists[line, HELD]), last)
+            if position == most_held(arrays, line - row * places):
+                position -= 1
+            cell = list_cell(arrays, line, position)
+            prefetch(held.cell, cell * CELL_WIDTH)
+            prefetch(held.cell, (cell + 1) * CELL_WIDTH - 1)
+            prefetch(held.rank, cell)
+            prefetch(held.score, cell)
 
 
 @inlined

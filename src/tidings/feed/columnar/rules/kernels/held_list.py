@@ -2,7 +2,7 @@
 
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
-from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
+from tidings.feed.columnar.kernels.layout import capacity_of, release_slab, take_slab
 from tidings.feed.columnar.rules.kernels.layout import (
     ARRIVAL,
     CELL_WIDTH,
@@ -33,10 +33,10 @@ def copy_cell(pool: HeldPool, target: int, source: int) -> None:
 
 
 @inlined
-def reserve_cells(arrays: RuleArrays, line: int, more: int) -> bool:
-    """Make room for more events in the list of a line; return whether the pool had it."""
+def reserve_cells(arrays: RuleArrays, line: int, wanted: int) -> bool:
+    """Make room for so many events in the list of a line; return whether the pool had it."""
     pool, lists = arrays.held, arrays.lists
-    size_class, wanted = lists[line, SLAB_CLASS], lists[line, HELD] + more
+    size_class = lists[line, SLAB_CLASS]
     if wanted <= capacity_of(pool.slabs, size_class):
         return True
     larger = larger_class(pool.slabs, size_class, wanted)

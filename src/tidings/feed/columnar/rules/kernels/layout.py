@@ -25,7 +25,7 @@ Cell 0 belongs to no list: it holds the pick that a window has just chosen.
 
 from typing import Final, NamedTuple
 
-from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s, UInt8s
+from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s, UInt8s, UInt16s
 from tidings.feed.columnar.kernels.layout import DecayCodes, EventColumns, FeatureColumns, Slabs
 
 DIFFERENT, QUOTA, QUIET, OWED = range(4)
@@ -55,7 +55,7 @@ VERDICT_SUBSCRIBER, VERDICT_PLACE, REASON, VERDICT_EVENT, VERDICT_AT, UNTIL, OTH
 DETAIL, LEFT = 7, 8
 """Columns of a verdict. UNTIL and OTHER are NONE if there is none. DETAIL is the time at which the
 other was got (TOO_NEAR), the number of better ones that are held (EXPECTED), the end of the period
-(USED_UP), or the slot of the best (QUIET_OUTRANKED); LEFT is what is left of the quota."""
+(USED_UP), or the slot of a better one (QUIET_OUTRANKED); LEFT is what is left of the quota."""
 VERDICT_WIDTH: Final = 9
 TOO_NEAR, EXPECTED, OUTRANKED, USED_UP, FILLS, QUIET_HOURS, QUIET_OUTRANKED, QUIET_BEST = range(8)
 """Reasons of verdicts."""
@@ -72,8 +72,8 @@ DONE, ROOM, CALENDAR, CHOICE, DISTANCES, RANKS = range(6)
 """Reasons to stop: nothing is left, pools or buffers are full, a period is unknown, the diversifier
 must choose, a distance without a kernel must be measured, or packed ranks lack a value."""
 
-NIBBLE, WHOLE = 4, 64
-"""Bits of a cell that has one of 16 ranks, and of one that has the rank itself."""
+NIBBLE, PAIR, WHOLE = 4, 16, 64
+"""Bits of a cell that has one of 16 ranks, one of many, and the rank itself."""
 REMEMBERED: Final = 200
 """The number of chosen ranks from which a quota expects what is still to come."""
 
@@ -135,12 +135,14 @@ class HeldPool(NamedTuple):
 
 
 class RankPool(NamedTuple):
-    """The last ranks that windows chose; see `packed_ranks`. The first two are the same memory."""
+    """The last ranks that windows chose; see `packed_ranks`. The first three are one memory."""
 
-    packed: UInt8s  # places in `values`, two in each byte if a cell has NIBBLE bits
-    whole: Float64s  # the ranks themselves, if a cell has 64 bits
+    packed: UInt8s  # codes, two in each byte if a cell has NIBBLE bits
+    paired: UInt16s  # codes, if a cell has PAIR bits
+    whole: Float64s  # the ranks themselves, if a cell has WHOLE bits
     bits: Int64s  # one number: the bits of a cell
-    values: Float64s  # the different ranks in order, unless cells have 64 bits
+    values: Float64s  # the different ranks in order, unless cells are whole
+    codes: Int64s  # of the values, ascending as well
     slabs: Slabs
 
 

@@ -10,11 +10,11 @@ A ring that is too small moves to a slab of a larger class, where it begins at t
 from tidings.compiled.array_types import Float64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
-from tidings.feed.columnar.kernels.layout import Slabs
-from tidings.feed.columnar.kernels.slabs import capacity_of
+from tidings.feed.columnar.kernels.layout import Slabs, capacity_of
 from tidings.feed.columnar.rules.kernels.layout import (
     FRONT,
     NIBBLE,
+    PAIR,
     REMEMBERED,
     RING,
     RING_CLASS,
@@ -67,7 +67,6 @@ def move_ring(arrays: RuleArrays, ring: int, target: int, size_class: int) -> No
 @inlined
 def place_of(values: Float64s, rank: float) -> int:
     """Return how many of the values are below a rank."""
-    # At most 256 values, so at most eight comparisons.
     low, high = 0, len(values)
     while low < high:
         middle = (low + high) >> 1
@@ -89,21 +88,25 @@ def is_writable(pool: RankPool, rank: float) -> bool:
 
 @inlined
 def read_cell(pool: RankPool, cell: int) -> int:
-    """Return the place of the rank of a cell that is not whole."""
+    """Return the code of the rank of a cell that is not whole."""
     if pool.bits[0] == NIBBLE:
         return (int64(pool.packed[cell >> 1]) >> ((cell & 1) << 2)) & 15
+    if pool.bits[0] == PAIR:
+        return int64(pool.paired[cell])
     return int64(pool.packed[cell])
 
 
 @inlined
-def write_cell(pool: RankPool, cell: int, place: int) -> None:
-    """Write the place of a rank to a cell that is not whole."""
+def write_cell(pool: RankPool, cell: int, code: int) -> None:
+    """Write the code of a rank to a cell that is not whole."""
     if pool.bits[0] == NIBBLE:
         shift, byte = (cell & 1) << 2, cell >> 1
         kept = int64(pool.packed[byte]) & (0xF0 >> shift)
-        pool.packed[byte] = kept | (place << shift)
+        pool.packed[byte] = kept | (code << shift)
+    elif pool.bits[0] == PAIR:
+        pool.paired[cell] = code
     else:
-        pool.packed[cell] = place
+        pool.packed[cell] = code
 
 
 @inlined
@@ -141,7 +144,27 @@ def push_rank(arrays: RuleArrays, ring: int, rank: float) -> None:
     if pool.bits[0] == WHOLE:
         pool.whole[cell] = rank
     else:
-        write_cell(pool, cell, place_of(pool.values, rank))
+        write_cell(pool, cell, pool.codes[place_of(pool.values, rank)])
+
+
+@inlined
+def count_codes(pool: RankPool, start: int, size: int, least: int) -> int:
+    """Return how many cells from one on have at least a code."""
+    above = 0
+    if pool.bits[0] == NIBBLE:
+        # Slabs begin with a whole byte; the last one may be half used.
+        for byte in range(start >> 1, (start + size) >> 1):
+            above += 1 if pool.packed[byte] & 15 >= least else 0
+            above += 1 if pool.packed[byte] >> 4 >= least else 0
+        if size & 1:
+            above += 1 if pool.packed[(start + size) >> 1] & 15 >= least else 0
+    elif pool.bits[0] == PAIR:
+        for cell in range(start, start + size):
+            above += 1 if pool.paired[cell] >= least else 0
+    else:
+        for cell in range(start, start + size):
+            above += 1 if pool.packed[cell] >= least else 0
+    return above
 
 
 @inlined
@@ -157,20 +180,11 @@ def count_ranks_above(arrays: RuleArrays, ring: int, rank: float) -> int:
         for cell in range(start, start + size):
             above += 1 if pool.whole[cell] > rank else 0
         return above
-    # Places are in the order of ranks, so that bytes are compared instead of floats.
-    place = place_of(pool.values, rank)
-    least = place + 1 if place < len(pool.values) and pool.values[place] == rank else place
-    if pool.bits[0] == NIBBLE:
-        # Slabs begin with a whole byte; the last one may be half used.
-        for byte in range(start >> 1, (start + size) >> 1):
-            above += 1 if pool.packed[byte] & 15 >= least else 0
-            above += 1 if pool.packed[byte] >> 4 >= least else 0
-        if size & 1:
-            above += 1 if pool.packed[(start + size) >> 1] & 15 >= least else 0
-        return above
-    for cell in range(start, start + size):
-        above += 1 if pool.packed[cell] >= least else 0
-    return above
+    # Codes are in the order of ranks, so that they are compared instead of floats.
+    place, values = place_of(pool.values, rank), len(pool.values)
+    if place < values and pool.values[place] == rank:
+        place += 1
+    return count_codes(pool, start, size, pool.codes[place]) if place < values else above
 
 
 @inlined

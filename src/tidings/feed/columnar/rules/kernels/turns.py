@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel
-from tidings.compiled.prefetch import prefetch
+from tidings.compiled.simd import prefetch
 from tidings.feed.columnar.rules.kernels.layout import Turns
 
 AHEAD: Final = 16

@@ -12,9 +12,9 @@ node may have fewer than 64 slots: most nodes are small. Freed slots and blocks 
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.compiled.bits import lowest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner
+from tidings.compiled.simd import lowest_bit
 from tidings.index.intervals.kernels.hash_table import HashTable
 
 FIRST, SIZE, CAPACITY, LEVEL = range(4)

@@ -14,11 +14,10 @@ import numpy as np
 from numba import types
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
-from tidings.compiled.bits import highest_bit, lowest_bit
 from tidings.compiled.heaps import lists_pop, lists_push, lists_sink
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel, wide_vectors
-from tidings.compiled.simd import compare_bounds
+from tidings.compiled.simd import compare_bounds, highest_bit, lowest_bit
 from tidings.index.intervals.kernels.hash_table import table_remove, table_slot
 from tidings.index.intervals.kernels.merge_by_key import key_of
 from tidings.index.intervals.papers.kernels.ir_blocks import (

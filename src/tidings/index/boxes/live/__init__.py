@@ -1,1 +1,0 @@
-"""A box index that takes changes while it answers events."""

@@ -1,0 +1,167 @@
+"""Enrolled subscribers: numbers, the order of enrolment, and numbers that are reused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.compiled.array_types import Int32s
+from tidings.errors import InvalidSubscription
+from tidings.feed.columnar.id_tables import EMPTY, EnrolledSubscribers, MatchedSets
+
+
+@given(st.lists(st.sampled_from([f"u{n}" for n in range(30)]), max_size=80))
+def test_numbers_are_unique_and_the_order_is_that_of_enrolment(names: list[str]) -> None:
+    """A name that is drawn again is removed; it is added behind all others the next time."""
+    subscribers = EnrolledSubscribers()
+    model: list[str] = []
+    for name in names:
+        if name in model:
+            subscribers.remove(name)
+            model.remove(name)
+        else:
+            subscribers.assign(subscribers.add(name), 1, len(model))
+            model.append(name)
+        assert len(subscribers) == len(model)
+        numbers = [subscribers.number(name) for name in model]
+        assert len(set(numbers)) == len(model)
+        assert subscribers.in_order().tolist() == numbers
+        assert [subscribers.names[number] for number in numbers] == model
+        assert all(subscribers.cohort[number] == 1 for number in numbers)
+    assert all((name in subscribers) is (name in model) for name in names)
+    assert len(subscribers.names) <= 30
+
+
+def test_a_removed_subscriber_has_no_number() -> None:
+    subscribers = EnrolledSubscribers()
+    number = subscribers.add("a")
+    subscribers.assign(number, 0, 7)
+    assert (subscribers.number("a"), subscribers.row[number]) == (0, 7)
+    subscribers.remove("a")
+    assert subscribers.cohort[number] == -1
+    with pytest.raises(InvalidSubscription, match="there is no subscriber 'a'"):
+        subscribers.number("a")
+    before = subscribers.generation
+    assert subscribers.add("b") == number
+    assert subscribers.generation == before + 1
+
+
+@pytest.mark.parametrize("gone", [(), ("a", "c")])
+def test_many_are_numbered_like_one_after_the_other(gone: tuple[str, ...]) -> None:
+    alone, together = EnrolledSubscribers(), EnrolledSubscribers()
+    for subscribers in (alone, together):
+        for name in "abcd":
+            subscribers.add(name)
+        for name in gone:
+            subscribers.remove(name)
+    names = [f"u{n}" for n in range(40)]
+    assert together.add_many(names).tolist() == [alone.add(name) for name in names]
+    assert together.in_order().tolist() == alone.in_order().tolist()
+    assert [together.number(name) for name in names] == [alone.number(name) for name in names]
+
+
+sets = st.lists(st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=12)
+
+
+def no_copy(_: Int32s, __: Int32s, used: int) -> int:
+    """Keep no set."""
+    return used
+
+
+def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Int32s:
+    members = [table.number(name) for names in wanted for name in names]
+    starts = np.cumsum([0, *(len(names) for names in wanted)])
+    return table.handles(starts, np.array(members, np.int32), no_copy)
+
+
+@given(sets)
+def test_a_handle_refers_to_its_set(wanted: list[tuple[str, ...]]) -> None:
+    table = MatchedSets()
+    handles = handles_of(table, wanted)
+    in_order = [tuple(sorted(names)) for names in wanted]
+    assert [table.ids(handle) for handle in handles.tolist()] == in_order
+    starts, members = table.flat(handles)
+    runs = [members[a:b].tolist() for a, b in pairwise(starts)]
+    assert [tuple(table.names[number] for number in run) for run in runs] == wanted
+
+
+def test_single_subscriptions_and_none_take_no_room() -> None:
+    table = MatchedSets()
+    for _ in range(10_000):
+        handles = handles_of(table, [("a",), (), ("b",)])
+    assert handles.tolist() == [table.number("a"), EMPTY, table.number("b")]
+    assert table.generation == 0
+
+
+def test_unused_sets_are_reclaimed() -> None:
+    table = MatchedSets()
+    for _ in range(1000):
+        [handle] = handles_of(table, [("a", "b", "c")]).tolist()
+        assert table.ids(handle) == ("a", "b", "c")
+    assert table.generation > 10
+    assert -handle < 256
+
+
+def test_unused_numbers_are_reused() -> None:
+    table = MatchedSets()
+    [held] = table.hold(["held"]).tolist()
+    used = held
+    for turn in range(3000):
+        if table.crowded:
+            table.free_unused([np.array([held, used], np.int32)])
+            assert table.number(f"s{turn - 1}") == used
+        used = table.number(f"s{turn}")
+    assert len(table.names) <= 257
+    assert table.generation > 10
+    assert table.ids(held) == ("held",)
+    assert table.number("held") == held
+    table.let_go(held)
+    table.free_unused([])
+    assert {*table.names} == {""}
+    assert table.number("held") in range(257)
+
+
+def test_a_number_is_freed_after_as_many_releases_as_holds() -> None:
+    table = MatchedSets()
+    [number] = table.hold(["s"]).tolist()
+    assert table.hold(["s"]).tolist() == [number]
+    for left in (1, 0):
+        table.let_go(number)
+        table.free_unused([])
+        assert (table.names == ["s"]) == (left > 0)
+
+
+def test_subscriptions_are_held_together_like_one_by_one() -> None:
+    together, apart = MatchedSets(), MatchedSets()
+    for names in (["a", "b"], ["c", "b"], [], ["d", "e"]):
+        numbers = [int(apart.hold([name])[0]) for name in names]
+        assert together.hold(names).tolist() == numbers
+    for table in (together, apart):
+        for number in (0, 1):
+            table.let_go(number)
+        table.free_unused([])
+        assert table.names == ["", "b", "c", "d", "e"]
+        assert table.hold(["f", "g"]).tolist() == [0, 5]
+
+
+def test_many_subscriptions_get_the_numbers_that_each_would_get() -> None:
+    together, apart = MatchedSets(), MatchedSets()
+    for names in (["a", "b", "a"], ["c", "b"], [], ["d", "e", "d"]):
+        numbers = [apart.number(name) for name in names]
+        assert together.number_many(names).tolist() == numbers
+    for table in (together, apart):
+        table.free_unused([np.array([1, 3], np.int32)])
+        assert table.names == ["", "b", "", "d", ""]
+    assert together.number_many(["f", "b", "g", "f"]).tolist() == [
+        apart.number(name) for name in ("f", "b", "g", "f")
+    ]
+    assert together.names == apart.names
+
+
+def test_the_pool_grows_for_a_large_batch() -> None:
+    table = MatchedSets()
+    wanted = [tuple(f"s{number}-{i}" for i in range(5)) for number in range(500)]
+    handles = handles_of(table, wanted)
+    assert [table.ids(handle) for handle in handles.tolist()] == wanted
