@@ -100,5 +100,5 @@ def test_a_type_may_occur_twice_and_lists_hold_records() -> None:
     schema = json.dumps({"type": "record", "name": "R", "fields": fields})
     decode = avro_decoder(schema, framed=False)
     assert decode(b"\2\4\4\2\0") == {"a": {"x": 1}, "b": [{"x": 2}, {"x": 1}]}
-    with pytest.raises(InvalidForm, match="no Avro record of the schema: EOFError"):
+    with pytest.raises(InvalidForm, match="not an Avro record of the schema: EOFError"):
         decode(b"\2\4")

@@ -29,7 +29,7 @@ def read_bounce(content: bytes) -> Bounce | None:
     Anything else that is not such a report is refused.
     """
     if len(content) > _MOST_BYTES:
-        raise InvalidForm(f"a report of delivery has at most {_MOST_BYTES:,} bytes")
+        raise InvalidForm(f"a delivery report has at most {_MOST_BYTES:,} bytes")
     try:
         return _read(content)
     except InvalidForm:

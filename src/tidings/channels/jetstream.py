@@ -45,7 +45,7 @@ class JetStreamTransport:
         subject = form.text("subject")
         if not _SUBJECT.fullmatch(subject.replace(_SUBSCRIBER, "s")):
             raise InvalidForm(
-                "subject has words between dots, and {subscriber} may be one; not "
+                "subject must be words separated by dots, one of which may be {subscriber}, not "
                 f"{shown_safely(subject)}"
             )
         return cls(

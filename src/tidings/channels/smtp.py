@@ -59,9 +59,9 @@ class SmtpSettings:
         port = validate.count("port", form.get("port", _PORTS[security]), InvalidForm, high=65_535)
         host, user, password = table.host("host"), table.optional("user"), table.secret("password")
         if (user is None) != (password is None):
-            raise InvalidForm("a user needs a password, and a password a user")
+            raise InvalidForm("user and password must be given together")
         if user is not None and security == PLAIN and host not in _LOCAL:
-            raise InvalidForm("a password is sent with security starttls or tls, not without any")
+            raise InvalidForm("a password is only sent encrypted; set security to starttls or tls")
         ca_file = table.optional("ca_file")
         trust = None if ca_file is None else base / ca_file
         sender = read_sender(table.text("from"))

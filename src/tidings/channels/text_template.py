@@ -119,7 +119,7 @@ def _add_tag(open_sections: list[_Section], tag: str, line: int, *, first: bool)
     for each in names:
         if not _NAME.fullmatch(each):
             raise InvalidForm(
-                f"line {line}: {{{{{shown(tag)[1:-1]}}}}} is no tag; expected one of: "
+                f"line {line}: {{{{{shown(tag)[1:-1]}}}}} is not a tag; expected one of: "
                 "{{name}}, {{name.part}}, {{name or other}}, {{#name}}, {{^name}}, {{/name}}, "
                 "{{! comment}}"
             )

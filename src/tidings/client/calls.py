@@ -258,8 +258,8 @@ def _check_applied(answer: Form) -> None:
     """Raise an error if a change that was waited for has not taken effect in time."""
     if answer.get("applied") is False:
         raise ServiceError(
-            "the change is saved, but the pipeline of the service does not work with it yet; see "
-            "whether it runs"
+            "the change is saved, but the pipeline of the service has not applied it yet; check "
+            "that it is running"
         )
 
 
@@ -267,8 +267,8 @@ def _caused(answer: Form) -> list[Delivery]:
     deliveries = answer.get("deliveries", ())
     if deliveries is None:
         raise ServiceError(
-            "the events are published, but the pipeline of the service has not taken them yet; "
-            "see whether it runs, and follow the subscribers for what they get"
+            "the events are published, but the pipeline of the service has not processed them "
+            "yet; check that it is running, and follow the subscribers to see what they receive"
         )
     return [Delivery.from_dict(form) for form in deliveries]
 
@@ -309,5 +309,5 @@ def _channel(subscriber: str, name: str) -> str:
 def _path(kind: str, name: object) -> str:
     text = validate.name("an id", name, InvalidSubscription)
     if text in {".", ".."}:
-        raise InvalidSubscription(f"an id in a path is not a dot: {shown(text)}")
+        raise InvalidSubscription(f"an id in a path cannot be . or ..: {shown(text)}")
     return f"/v1/{kind}/{quote(text, safe='')}"

@@ -45,7 +45,7 @@ class MaxDivRelLsh:
 
     def __post_init__(self) -> None:
         if (self.error is None) != (self.threshold is None):
-            raise InvalidPolicy("error and threshold go together")
+            raise InvalidPolicy("error and threshold must be given together")
         if self.error is not None and self.threshold is not None:
             if self.tables is not None or self.rows is not None:
                 raise InvalidPolicy("give tables and rows, or error and threshold, not both")

@@ -124,7 +124,7 @@ def check_count(label: str, value: object, low: int = 0) -> int:
 def check_iterable(label: str, values: Iterable[T]) -> Iterable[T]:
     """Return a value if it is a collection, or another iterable, of what is to be written."""
     if not validate.is_a(values, Iterable) or validate.is_a(values, str | bytes):
-        raise StoreError(f"{label} are a list, or another iterable, not {shown(values)}")
+        raise StoreError(f"{label} must be a list or another iterable, not {shown(values)}")
     return values
 
 
