@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -105,6 +105,12 @@ class Killed(NamedTuple):
     def __str__(self) -> str:
         """Return it as a line of an account."""
         return "; sends ".join((self.place.value, *sorted(self.sending)))
+
+
+def write_account(folder: Path, killed: Sequence[Killed], repeated: Mapping[str, int]) -> None:
+    """Write where runs were killed, and how many messages of each channel came again."""
+    lines = [*map(str, killed), *(f"{name} repeated {count}" for name, count in repeated.items())]
+    (folder / "killed").write_text("".join(f"{line}\n" for line in lines))
 
 
 OUTPUT_AIMS = (Aim.PLANNED, Aim.AT_WORK)

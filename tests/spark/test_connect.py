@@ -1,7 +1,6 @@
 """Spark Connect, with a server and a client in separate processes."""
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import reserved_port
 from tests.spark.connected import WORK
 
 from tidings import Engine
@@ -36,17 +36,10 @@ def server(port: int) -> Iterator[None]:
             process.kill()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the results of each function in a client."""
-    port = free_port()
-    with server(port):
+    with reserved_port() as port, server(port):
         done = subprocess.run(
             [sys.executable, PROGRAM, str(port), tmp_path_factory.mktemp("connected")],
             capture_output=True,
