@@ -17,6 +17,7 @@ bench/results/target.json and target.md.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -41,10 +42,15 @@ from tidings.spark.match_stage.matcher_source import FolderSource
 from tidings.spark.match_stage.results import TargetStage
 from tidings.spark.publications import ReadColumns
 
-K, CALL, ROUNDS, MIXED, MOST_RANGES, MOST_STAGED = 20, 200, 5, 4, 5_000_000, 100_000
-REPEATED = 50
-"""Calls whose events are one table."""
+K, CALL, MIXED, MOST_RANGES, MOST_STAGED = 20, 200, 4, 5_000_000, 100_000
 Row = dict[str, Any]
+
+
+class Effort(NamedTuple):
+    """The rounds of each call, and the calls whose events are one table."""
+
+    rounds: int = 5
+    repeated: int = 50
 
 
 class Case(NamedTuple):
@@ -77,8 +83,9 @@ class Work(NamedTuple):
 def main() -> None:
     wanted = arguments()
     result: Row = {"machine": machine()}
+    effort = Effort(rounds=1, repeated=2) if wanted.quick else Effort()
     result["rows"] = [
-        measured(min(size, MOST_RANGES // case.ranges), case)
+        measured(min(size, MOST_RANGES // case.ranges), case, effort)
         for size in wanted.sizes
         for case in CASES
     ]
@@ -86,11 +93,11 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = pages.arguments(__doc__, "3,000 subscriptions")
+    parser = pages.arguments(__doc__, "2,000 subscriptions, one round")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     wanted = parser.parse_args()
     if wanted.quick:
-        wanted.sizes = [3_000]
+        wanted.sizes = [2_000]
     return wanted
 
 
@@ -123,9 +130,9 @@ def subscriptions(boxes: Work, *, mixed: bool) -> list[Subscription]:
     return found
 
 
-def measured(size: int, case: Case) -> Row:
+def measured(size: int, case: Case, effort: Effort) -> Row:
     """Time the engine before and after it has boxes, and the box index alone."""
-    boxes, scorer = work(size, case), case.scorer
+    boxes, scorer, rounds = work(size, case), case.scorer, effort.rounds
     engine = Engine(index="access", default_policy=None)
     wishes = subscriptions(boxes, mixed=case.name == "mixed")
     engine.add_many(wishes)
@@ -133,42 +140,42 @@ def measured(size: int, case: Case) -> Row:
     targets = engine._stages.matcher.targets  # noqa: SLF001 - it is waited for
     assert targets is not None
     row: Row = {"size": size, "scorer": scorer, "case": case.name}
-    before, row["access_us"] = timed_call(lambda: targets.by_access(stream, K, scorer == "exact"))
+    by_access = partial(targets.by_access, stream, K, scorer == "exact")
+    before, row["access_us"] = timed_call(by_access, rounds)
     for _ in range(0, ASKED, CALL):
         engine.target_many(stream, K, scorer)
     engine.target_many(stream, K, scorer)
     targets.settle()
-    after, row["engine_us"] = timed_call(lambda: engine.target_many(stream, K, scorer))
-    row["one_us"] = timed_call(lambda: [engine.target(one, K, scorer) for one in stream])[1]
-    row["boxes_us"] = timed_call(alone(boxes, case))[1]
-    row |= by_table(engine, boxes, stream, case, after)
+    after, row["engine_us"] = timed_call(lambda: engine.target_many(stream, K, scorer), rounds)
+    one_by_one = timed_call(lambda: [engine.target(one, K, scorer) for one in stream], rounds)
+    row["one_us"] = one_by_one[1]
+    row["boxes_us"] = timed_call(alone(boxes, case), rounds)[1]
+    row |= by_table(engine, boxes, stream, case, effort)
+    row["right"] = row.pop("first") == after
     row["right"] &= before == after
     row |= {"about": str(targets.describe()[scorer != "exact"])}
     row["access_ratio"] = row["access_us"] / row["engine_us"]
     row["boxes_ratio"] = row["boxes_us"] / row["engine_us"]
     if case == CASES[0] and size <= MOST_STAGED:
-        found, row["stage_us"] = staged(wishes, stream)
+        found, row["stage_us"] = staged(wishes, stream, rounds)
         row["right"] &= found == after
     print(row, file=sys.stderr, flush=True)
     return row
 
 
 def by_table(
-    engine: Engine, boxes: Work, stream: Sequence[Event], case: Case, expected: Any
+    engine: Engine, boxes: Work, stream: Sequence[Event], case: Case, effort: Effort
 ) -> Row:
-    """Time tables of many events, next to the index alone for as many rows."""
-    events = pa.concat_tables([events_to_table(stream)] * REPEATED).combine_chunks()
-    found, seconds = timed_call(lambda: engine.target_table(events, K, case.scorer))
+    """Time tables of many events, next to the index alone for as many rows; return the first."""
+    rounds, repeated = effort
+    events = pa.concat_tables([events_to_table(stream)] * repeated).combine_chunks()
+    found, seconds = timed_call(lambda: engine.target_table(events, K, case.scorer), rounds)
     first = found.slice(0, CALL).to_pylist()
     pairs = [[*zip(row["subscription"], row["score"], strict=True)] for row in first]
-    many = boxes._replace(rows=np.tile(boxes.rows, (REPEATED, 1)))
-    alone_us = timed_call(alone(many, case))[1] / REPEATED
-    table_us = seconds / REPEATED
-    return {
-        "table_us": table_us,
-        "table_ratio": table_us / alone_us,
-        "right": pairs == expected,
-    }
+    many = boxes._replace(rows=np.tile(boxes.rows, (repeated, 1)))
+    alone_us = timed_call(alone(many, case), rounds)[1] / repeated
+    table_us = seconds / repeated
+    return {"table_us": table_us, "table_ratio": table_us / alone_us, "first": pairs}
 
 
 def alone(boxes: Work, case: Case) -> Callable[[], Any]:
@@ -181,7 +188,9 @@ def alone(boxes: Work, case: Case) -> Callable[[], Any]:
     return lambda: index.top_many(boxes.rows, K)
 
 
-def staged(wishes: Sequence[Subscription], stream: Sequence[Event]) -> tuple[Any, float]:
+def staged(
+    wishes: Sequence[Subscription], stream: Sequence[Event], rounds: int
+) -> tuple[Any, float]:
     """Return the targets that the function of Spark finds, and its microseconds an event."""
     (batch,) = events_to_table(stream).to_batches()
     with TemporaryDirectory() as path:
@@ -189,16 +198,16 @@ def staged(wishes: Sequence[Subscription], stream: Sequence[Event]) -> tuple[Any
         stage = TargetStage(FolderSource(folder, 1), ReadColumns(), K, Exact())
         for _ in range(0, len(wishes) // REPAID + ASKED, CALL):  # until there are boxes
             rows = [*stage.batches([batch])]
-        seconds = least(lambda: [*stage.batches([batch])], ROUNDS, 20.0, OWN)
+        seconds = least(lambda: [*stage.batches([batch])], rounds, 20.0, OWN)
         found: list[Any] = [[] for _ in stream]
         for row in pa.Table.from_batches(rows).to_pylist():
             found[int(row["event"][1:])].append((row["subscription"], row["score"]))
         return found, seconds / CALL * 1e6
 
 
-def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
+def timed_call(call: Callable[[], Any], rounds: int) -> tuple[Any, float]:
     """Return the result of a call, and its microseconds for each event."""
-    return call(), least(call, ROUNDS, 20.0, OWN) / CALL * 1e6
+    return call(), least(call, rounds, 20.0, OWN) / CALL * 1e6
 
 
 def events(rows: Any) -> list[Event]:
