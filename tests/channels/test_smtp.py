@@ -188,7 +188,7 @@ def test_passwords_travel_encrypted_to_a_server_that_is_known(
         ({"host": "h", "from": "x"}, "written name@example.org"),
         ({"host": "h", "from": "a@b.example", "port": 0}, "port is a whole number"),
         ({"host": "h", "from": "a@b.example", "security": "ssl"}, "security is one of"),
-        ({"host": "h", "from": "a@b.example", "user": "u"}, "user and password must be given together"),
+        ({"host": "h", "from": "a@b.example", "user": "u"}, "must be given together"),
         ({"host": "h", "from": "a@b.example", "pass": "p"}, "unknown key 'pass'"),
         (
             {"host": "h", "from": "a@b.example", "security": "none", "user": "u", "password": "p"},

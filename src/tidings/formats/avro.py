@@ -37,7 +37,9 @@ def avro_decoder(schema: str, *, framed: bool) -> Decode:
             raise
         except Exception as error:  # noqa: BLE001 - a message may cause anything
             reason = type(error).__name__  # its text may hold an address in memory
-            raise InvalidForm(f"the message is not an Avro record of the schema: {reason}") from None
+            raise InvalidForm(
+                f"the message is not an Avro record of the schema: {reason}"
+            ) from None
         if file.tell() != len(value):
             raise InvalidForm(f"{len(value) - file.tell()} bytes are left after the Avro record")
         return form

@@ -1,25 +1,40 @@
-"""Feeds for any feed reader, as Atom or JSON Feed, at a secret address that can be changed."""
+"""Feeds for any feed reader, at a secret address that can be changed: Atom and JSON Feed 1.1.
 
+They show the cards of the service's template, as mail and chats do. Content of an event is always
+text, never markup, and characters that XML cannot represent are left out.
+"""
+
+import json
+import re
 import time
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Annotated, Final, NamedTuple
+from uuid import UUID, uuid5
+from xml.etree import ElementTree as ET
 
 from fastapi import APIRouter, Header, Path, Request, Response
 
-from tidings.model.values import SECOND_US
+from tidings.channels.card import CardTemplate
+from tidings.model.records import Delivery
+from tidings.model.values import SECOND_US, format_time
 from tidings.service.access import Gate, ReaderCaller
-from tidings.service.feed_documents import ATOM, JSON_FEED, write_atom, write_json_feed
 from tidings.service.openapi import answers
 from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem
 from tidings.service.routes.deliveries import check_known
 from tidings.store.feed_addresses import FeedOwner
 
+ATOM: Final = "application/atom+xml"
+JSON_FEED: Final = "application/feed+json"
+_NAMESPACE: Final = "http://www.w3.org/2005/Atom"
+_IDS: Final = UUID("8d1c3f4e-5a47-4b0c-9e38-5d2f0d6a7c11")
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DEFAULT: Final = CardTemplate.load()
+_ENTRIES: Final = 50
+_NOT_MODIFIED: Final = {304: {"description": "Nothing is new."}}
 router = APIRouter(tags=["feeds for readers"])
 Secret = Annotated[str, Path(min_length=1, max_length=100)]
 Known = Annotated[str | None, Header(alias="If-None-Match", max_length=200)]
-_ENTRIES: Final = 50
-_WRITERS: Final = {ATOM: write_atom, JSON_FEED: write_json_feed}
-_NOT_MODIFIED: Final = {304: {"description": "Nothing is new."}}
 
 
 @router.post("/v1/feeds/{subscriber}/address", **answers("feed_address", 201))
@@ -77,5 +92,85 @@ def _document(request: Request, secret: str, known: str | None, media_type: str)
     if known == tag:
         return Response(status_code=304, headers=headers)
     template = tenant.settings.template
-    content = _WRITERS[media_type](owner.tenant, owner.subscriber, deliveries, template)
+    write = write_atom if media_type == ATOM else write_json_feed
+    content = write(owner.tenant, owner.subscriber, deliveries, template)
     return Response(content, headers=headers, media_type=media_type)
+
+
+class FeedEntry(NamedTuple):
+    """The part of a notification that a feed reader shows; ids are the same in every document."""
+
+    id: str
+    title: str
+    link: str | None
+    summary: str | None
+    time: str
+
+
+def read_entry(tenant: str, delivery: Delivery, template: CardTemplate) -> FeedEntry:
+    """Return the entry of a notification, rendered with a template."""
+    card = template.card(delivery)
+    name = _urn(tenant, delivery.subscriber, delivery.event)
+    return FeedEntry(name, card.title, card.link, card.summary, delivery.delivered_at)
+
+
+def write_atom(
+    tenant: str,
+    subscriber: str,
+    deliveries: Sequence[Delivery],
+    template: CardTemplate = _DEFAULT,
+) -> bytes:
+    """Return an Atom document of notifications, newest first."""
+    feed = ET.Element("feed", xmlns=_NAMESPACE)
+    updated = deliveries[0].delivered_at if deliveries else format_time(0)
+    _add(feed, "id", _urn(tenant, subscriber))
+    _add(feed, "title", f"Tidings for {subscriber}")
+    _add(feed, "updated", updated)
+    _add(ET.SubElement(feed, "author"), "name", "Tidings")
+    for entry in (read_entry(tenant, delivery, template) for delivery in deliveries):
+        element = ET.SubElement(feed, "entry")
+        _add(element, "id", entry.id)
+        _add(element, "title", entry.title)
+        _add(element, "updated", entry.time)
+        if entry.link:
+            ET.SubElement(element, "link", href=_clean(entry.link))
+        _add(element, "content", entry.summary or entry.title)
+    document: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def write_json_feed(
+    tenant: str,
+    subscriber: str,
+    deliveries: Sequence[Delivery],
+    template: CardTemplate = _DEFAULT,
+) -> bytes:
+    """Return a JSON Feed of notifications, newest first."""
+    items = [
+        {
+            "id": entry.id,
+            "title": entry.title,
+            "content_text": entry.summary or entry.title,
+            "date_published": entry.time,
+        }
+        | ({"url": entry.link} if entry.link else {})
+        for entry in (read_entry(tenant, delivery, template) for delivery in deliveries)
+    ]
+    form = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": f"Tidings for {subscriber}",
+        "items": items,
+    }
+    return json.dumps(form, ensure_ascii=False).encode(errors="replace")
+
+
+def _add(parent: ET.Element, name: str, text: str) -> None:
+    ET.SubElement(parent, name).text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("", text)
+
+
+def _urn(*names: str) -> str:
+    return uuid5(_IDS, json.dumps(names)).urn

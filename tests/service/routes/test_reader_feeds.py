@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.service.running import client_of, server_at
 
 from tidings import Delivery
-from tidings.service.feed_documents import write_atom, write_json_feed
+from tidings.service.routes.reader_feeds import write_atom, write_json_feed
 from tidings.store import open_store
 
 ATOM = "{http://www.w3.org/2005/Atom}"
