@@ -186,8 +186,8 @@ class Subscriber:
     """A receiver of events: a policy, and preferences between subscriptions (PREF Def. 2).
 
     `prefers` holds pairs (s_i, s_j): s_i is preferred to s_j. A cycle is refused, and named. While
-    it is `paused`, its windows go on, and what would be delivered is dropped. More preferences than
-    the `limits` allow are refused; the limits are not stored.
+    it is `paused`, its windows keep running, and what would be delivered is dropped. More
+    preferences than the `limits` allow are refused; the limits are not stored.
     """
 
     id: str

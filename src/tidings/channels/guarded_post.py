@@ -1,4 +1,4 @@
-"""POST to an address that somebody else has given: only where the rules of webhooks allow."""
+"""POST to an address that came from outside, only where the rules of webhooks allow it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class PostAnswer(NamedTuple):
 
     @property
     def is_away(self) -> bool:
-        """Whether nobody has answered but, maybe, a proxy."""
+        """Whether nothing has answered, except perhaps a proxy."""
         return self.allowed and self.status in (0, 502, 503, 504)
 
     @property

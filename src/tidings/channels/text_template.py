@@ -65,7 +65,7 @@ class TextTemplate:
     def render(
         self, scope: Scope, encode: Callable[[str], str] | None = None, most: int = 4_000
     ) -> str:
-        """Return the template filled in, at most so many characters of it.
+        """Return the template filled in, cut off after `most` characters.
 
         With `encode`, every value is encoded, except one that the template begins with.
         """

@@ -169,7 +169,7 @@ class Engine:
             self._memory.note_left(name, owned)
 
     def pause(self, subscriber: str) -> None:
-        """Pause a subscriber: its windows go on, and what would be due is dropped."""
+        """Pause a subscriber: its windows keep running, and what would be due is dropped."""
         self._set_paused(subscriber, paused=True)
 
     def resume(self, subscriber: str) -> None:

@@ -161,7 +161,7 @@ class Memory:
     def note_rules(self, before: Subscriber, now: Moment) -> None:
         """Record that a subscriber has other rules from a moment on, or is paused or resumed.
 
-        Changes of rules are replayed, unless somebody makes very many of them.
+        Changes of rules are replayed, unless there are very many of them.
         """
         if not self._total:
             return

@@ -296,7 +296,7 @@ def judge_choice(policy: Policy, candidates: Sequence[Match], now_us: int, event
 
 
 class RulesReplaced(NamedTuple):
-    """Other rules of a subscriber, or a pause, after so many offers, at a moment of the stream."""
+    """New rules of a subscriber, or a pause, after some offers, at a moment of the stream."""
 
     offers: int
     now: Moment

@@ -16,7 +16,7 @@ _LAST_RANKS: Final = 200
 
 
 class RuleChange(NamedTuple):
-    """Other rules from an instant on, after so many picks."""
+    """New rules from an instant on, after a number of picks."""
 
     after: int
     us: int

@@ -184,8 +184,8 @@ def outcomes(
     `options` are the fields of `Options`: lateness, remember, buckets, parts,
     prune, until, clock, state, future, limits, content, watch, default_policy. A dead letter is a
     row that cannot be read, an event for which matching fails, or a subscriber that is set aside
-    because its own policy fails; it has the reason, and everything else goes on. What is due while
-    its subscriber is paused has the kind `dropped`.
+    because its own policy fails; it has the reason, and everything else continues. What is due
+    while its subscriber is paused has the kind `dropped`.
     """
     return _run(publications, subscriptions, subscribers, options, only_deliveries=False)
 

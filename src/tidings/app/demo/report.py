@@ -1,4 +1,4 @@
-"""The report of the demo: one page that stands alone, from the numbers of the run."""
+"""The report of the demo: one self-contained page, from the numbers of the run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

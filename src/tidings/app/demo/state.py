@@ -147,7 +147,7 @@ class DemoState:
         }
 
     def add(self, batch: OutcomeBatch) -> None:
-        """Add a batch; a thread that reads `stats` meanwhile sees all of it or nothing."""
+        """Add a batch; a thread that reads `stats` at the same time sees all of it or nothing."""
         self.stats = {name: self._updated(stats, batch) for name, stats in self.stats.items()}
         self.late += len(batch.of("late"))
         self.dead += len(batch.of("dead"))

@@ -196,7 +196,7 @@ def _club() -> DemoSubscriber:
 
 
 def _grace() -> DemoSubscriber:
-    """Return somebody who wants to be disturbed rarely, and not at night (semantics §6b)."""
+    """Return a subscriber who wants to be disturbed rarely, and not at night (semantics §6b)."""
     name, athens = "grace", "Europe/Athens"
     traits = [
         ["genre = 'comedy'", 0.4],

@@ -80,7 +80,7 @@ class TableFeeds:
         self.set_aside.pop(name, None)
 
     def _open_rules(self, subscriber: Subscriber) -> None:
-        """Open the rules of a subscriber anew, where its window is in arrays."""
+        """Reopen the rules of a subscriber, where its window is in arrays."""
         number = self.number(subscriber.id)
         cohort = self.cohorts[int(self.tables.subscribers.cohort[number])]
         self.rules.leave(number)

@@ -352,7 +352,7 @@ class Encoding(NamedTuple):
 
 
 def encode_events(vocabulary: Vocabulary, events: Sequence[Event]) -> Encoding:
-    """Encode events; start again if another reader replaced the full cache meanwhile."""
+    """Encode events; start again if another reader has replaced the full cache."""
     while True:
         cache = vocabulary.open_cache()
         encoder = _EventEncoder(vocabulary)

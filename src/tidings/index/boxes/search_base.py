@@ -27,7 +27,7 @@ from tidings.index.typed_kernel import TypedKernel
 
 CODE_ROWS, TOPK_SORT = TypedKernel(code_rows), TypedKernel(topk_sort)
 Answer = Callable[[NumericEvents, int], BoxAnswers]
-"""Answers checked events with at most so many boxes each."""
+"""Answers checked events, with at most k boxes each."""
 ALL_ALIVE: Final = Liveness(np.empty(0, np.int32), 0)
 SAMPLE: Final = 32_768
 

@@ -56,7 +56,7 @@ ROUNDED: Final = 0.001
 
 @dataclass(frozen=True)
 class HeuristicParameters:
-    """The n and k of the table, and how often n films are drawn anew."""
+    """The n and k of the table, and how often n new films are drawn."""
 
     choices: tuple[tuple[int, int], ...] = tuple(TABLE)
     draws: int = 20

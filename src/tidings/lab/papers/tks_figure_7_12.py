@@ -369,7 +369,7 @@ def window_matters_little(measured: Measured) -> Claim:
     ]
     larger = max(measured.parameters.windows) / min(measured.parameters.windows)
     return Claim(
-        "An update does not compute the window anew: its time grows at most half as much as the "
+        "An update does not compute the window again: its time grows at most half as much as the "
         "window.",
         "avoids re-computing the whole set",
         f"at most {max(growths):.1f} times for {larger:.0f} times the window",

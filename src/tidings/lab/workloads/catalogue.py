@@ -184,7 +184,7 @@ def read_catalogue(
 
 @lru_cache(1)
 def _sampled_views(file: CatalogueFile, products: int | None, seed: int) -> Mapping[str, View]:
-    """Return the views of a file that have attributes, each with at most so many products."""
+    """Return the views of a file that have attributes, each with at most `products` products."""
     described = {
         name: [product for product in view.products if product.attributes]
         for name, view in read_catalogue(file.path, file.category, file.id_column).items()

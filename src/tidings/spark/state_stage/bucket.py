@@ -336,9 +336,9 @@ class Bucket:
     def _apply_policy_changes(self, since: int | None) -> None:
         """Drop removed subscribers; give those with another policy a new, empty window.
 
-        Where only the rules have changed, the window goes on, and what they held is handed over. It
-        costs the subscribers that changed since that version, or all if these are unknown. Their
-        order is that of enrolment, so that numbers do not depend on the order of a set.
+        Where only the rules have changed, the window keeps running, and what they held is handed
+        over. It costs the subscribers that changed since that version, or all if these are unknown.
+        Their order is that of enrolment, so that numbers do not depend on the order of a set.
         """
         changed = None if since is None else self._policies.changed_since(since)
         enrolled = self.feeds.tables.subscribers

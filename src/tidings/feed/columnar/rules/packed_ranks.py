@@ -28,7 +28,7 @@ _MOST_PAIRED: Final = _PAIR_CODES // 2
 _CELLS_PER_VALUE: Final = 4
 """A value and its code take 16 bytes, so that fewer cells would not save anything."""
 _GROWTH: Final = 8
-"""Codes are spaced anew after the values have grown by an eighth, not again before."""
+"""Codes are spaced out again only after the values have grown by an eighth."""
 
 
 class PackedRanks:
@@ -89,7 +89,7 @@ class PackedRanks:
         if self.bits == WHOLE:
             return self._memory[cells]
         places = np.searchsorted(self._codes, self._read(cells))
-        # Cells that nobody has written may have a code that no value has.
+        # Cells that were never written may have a code that no value has.
         return self.values[np.minimum(places, len(self.values) - 1)]
 
     def put(self, cells: Int64s, ranks: AnyArray) -> None:
@@ -133,7 +133,7 @@ class PackedRanks:
             self._write(cells, self._codes[np.searchsorted(values, known)])
 
     def _least_bits(self, values: int) -> int:
-        """Return the bits of cells with one of so many values."""
+        """Return the bits of a cell that holds one of `values` values."""
         for bits in (NIBBLE, _BYTE):
             if values <= 1 << bits:
                 return bits

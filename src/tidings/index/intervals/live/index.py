@@ -405,7 +405,7 @@ class LiveIntervals:
             self._merge.start(lambda: self._run_merge(frozen))
 
     def _run_merge(self, frozen: IntervalSnapshot) -> None:
-        """Build the next base, replay the changes made meanwhile, and serve it.
+        """Build the next base, replay the changes made in the meantime, and serve it.
 
         The replay runs twice: first without the lock, where most of the changes are, then with it
         for the few that were made during the first.
