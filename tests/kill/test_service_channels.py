@@ -28,8 +28,8 @@ from tests.sources.kills import LATER_S, Aim, Killed, Place, Watched, write_acco
 
 from tidings import Delivery, Engine, Event
 from tidings.app.serve.config import load_serve_config
-from tidings.service.pipelines import run_pipelines
 from tidings.service.server import WebServer
+from tidings.service.tenant_threads import run_pipelines
 from tidings.store import Store, open_store
 
 BATCH = 6

@@ -119,7 +119,7 @@ def _engine(config: "ServeConfig") -> str:
 def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
-    from tidings.service.pipelines import run_pipelines, start_beside_spark
+    from tidings.service.tenant_threads import run_pipelines, start_beside_spark
     from tidings.store.address import DEFAULT_TENANT
 
     start_logging(options.log)

@@ -1,4 +1,4 @@
-"""The pipelines and webhooks of all tenants of a service, in one process: a thread for each."""
+"""The pipelines and channels of all tenants of a service, in one process: a thread for each."""
 
 import logging
 import time

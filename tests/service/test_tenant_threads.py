@@ -5,8 +5,8 @@ import threading
 from tests.service.running import eventually
 
 from tidings import Event, Subscription
-from tidings.service.pipelines import start_beside_spark
 from tidings.service.settings import ServiceSettings
+from tidings.service.tenant_threads import start_beside_spark
 from tidings.store import NewPublication, Store, open_store
 
 
