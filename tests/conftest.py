@@ -41,6 +41,9 @@ settings.load_profile(PROFILE)
 # ones. Kernels that are not compiled are about a hundred times slower.
 MAX_EXAMPLES = {"quick": 10, "ci": 30}.get(PROFILE, 100_000) if COMPILED else 8
 
+LONG_S, FOLDERS = 300, 20
+"""A run of this many seconds says where they went, for this many folders."""
+
 # `make` archives the classes of Spark. Java maps them if they suit, and says nothing if not.
 CLASSES = Path(sys.prefix, "spark.jsa")
 if CLASSES.exists() and CLASSES.stat().st_size:
@@ -63,7 +66,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was left out for want of a browser or broker: it must not go unnoticed."""
+    """Say where the time went, and what was left out for want of a browser or broker."""
+    reports = [
+        report
+        for category in terminalreporter.stats.values()
+        for report in category
+        if isinstance(report, pytest.TestReport)
+    ]
+    if sum(report.duration for report in reports) > LONG_S:
+        terminalreporter.section("seconds by folder, and of each worker")
+        for name, seconds in durations(reports).items():
+            terminalreporter.write_line(f"{seconds:8.1f} {name}")
     skipped = terminalreporter.stats.get("skipped", [])
     left_out = [report for report in skipped if "browser" in report.keywords]
     if left_out:
@@ -96,6 +109,21 @@ def pytest_runtest_setup() -> None:
     the change stays, and later loggers write to the standard error of the test that created them.
     """
     logging.setLoggerClass(logging.Logger)
+
+
+def durations(reports: list[pytest.TestReport]) -> dict[str, float]:
+    """Return the seconds of the longest folders, longest first, and then of each worker.
+
+    A worker with fewer seconds than the others was idle at the end.
+    """
+    folders, workers = dict[str, float](), dict[str, float]()
+    for report in reports:
+        folder = "/".join(Path(report.nodeid.partition("::")[0]).parts[:2])
+        folders[folder] = folders.get(folder, 0.0) + report.duration
+        worker = getattr(report, "worker_id", "this process")
+        workers[worker] = workers.get(worker, 0.0) + report.duration
+    longest = sorted(folders.items(), key=lambda item: -item[1])[:FOLDERS]
+    return {**dict(longest), **dict(sorted(workers.items()))}
 
 
 def arrange(items: list[pytest.Item], workers: int) -> list[pytest.Item]:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.conftest import arrange
+from tests.conftest import FOLDERS, arrange, durations
 
 ROOT = Path(__file__).parents[1]
 COLLECT = """
@@ -56,3 +56,20 @@ def test_the_longest_tests_begin_the_shares_of_workers() -> None:
     names = [one.nodeid.rpartition("::test_")[2] for one in arrange(items, 3)]
     assert names[:5] == ["b", "c", "example[README.md:1]", "a", "0"]
     assert names[5:8] == ["e", "d", "1"]
+
+
+def report(name: str, worker: str, duration: float) -> Any:
+    return SimpleNamespace(nodeid=f"tests/{name}::test_it", worker_id=worker, duration=duration)
+
+
+def test_the_longest_folders_and_all_workers_are_counted() -> None:
+    reports = [
+        report("spark/sinks/test_store.py", "gw1", 2.0),
+        report("spark/test_api.py", "gw0", 3.0),
+        report("test_docs.py", "gw1", 4.0),
+        *(report(f"f{number}/test_it.py", "gw0", 0.5) for number in range(FOLDERS)),
+    ]
+    seconds = durations(reports)
+    assert [*seconds][:2] == ["tests/spark", "tests/test_docs.py"]
+    assert [*seconds][FOLDERS:] == ["gw0", "gw1"]
+    assert (seconds["tests/spark"], seconds["gw0"], seconds["gw1"]) == (5.0, 13.0, 6.0)
