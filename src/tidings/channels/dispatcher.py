@@ -2,7 +2,7 @@
 
 Each channel is served on its own, so one that is down delays only itself. Several dispatchers may
 run over one store: a channel is reserved by one of them at a time, and the reservation of one that
-dies ends by itself after seconds.
+dies ends by itself after a few seconds.
 """
 
 import asyncio

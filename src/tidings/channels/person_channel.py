@@ -148,7 +148,7 @@ def _read_route(given: dict[str, Any]) -> None:
 def read_address(kind: str, value: object, rules: TargetRules) -> str:
     """Return an address of a kind: a mailbox, or the URL of a chat's webhook.
 
-    Who knows that URL can write to the chat, so errors do not show it.
+    Anyone who knows that URL can write to the chat, so errors do not show it.
     """
     if kind == MAIL:
         return read_mail_address(value)

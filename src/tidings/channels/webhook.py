@@ -2,7 +2,8 @@
 
 Each message has an id that stays the same when it is sent again, by which a receiver recognises a
 repetition. One that fails is tried again after longer and longer pauses, for three days, and then
-kept as given up; others pass meanwhile. While nobody answers, all wait, and then come in order.
+kept as given up; others are sent in the meantime. While the receiver does not answer, all wait, and
+then arrive in order.
 """
 
 import hmac

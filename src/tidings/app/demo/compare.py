@@ -4,7 +4,7 @@
     Tidings                 ^         ^     |     ^   ^           k films, complete at the bar
     first come          ^ ^                 | ^ ^                 the first k since the last bar
 
-Somebody who reads only k of the notifications of plain publish/subscribe reads the first ones. Both
+Someone who reads only k of the notifications of plain publish/subscribe reads the first ones. Both
 lists are measured at the same moment, by the same scores and the same distance.
 """
 

@@ -257,7 +257,7 @@ def _fits(kind: str, values: Sequence[Any]) -> bool:
 def _has_signs(kind: str, text: str) -> bool:
     """Return whether a text has the signs of a format, as each text that fits it does.
 
-    Of hundreds of formats, most are excluded so; Python compiles a pattern for each of the others.
+    This excludes most of the hundreds of formats; Python compiles a pattern for each other one.
     """
     signs = "".join(_DIRECTIVE.sub("", kind).split()).casefold()
     rest = "".join(sign for sign in text if not (sign.isdecimal() or sign.isspace())).casefold()
