@@ -72,6 +72,14 @@ def test_the_summary_has_totals_quality_and_a_command(plan, tmp_path):
     assert lines[-1] == f"Written to {out}. Read it with: cat {out}/deliveries/*.jsonl"
 
 
+def test_a_run_may_deliver_what_an_earlier_one_has_matched(plan):
+    names = ("share", "mean_score", "diversity", "coverage")
+    quality = {"delivered": 2, "matches": 0, "mean_rank": 0.9, **dict.fromkeys(names)}
+    batch = BatchSummary(0, 1, 2, delivered={"ann": 2}, quality=quality)
+    lines = printed(print_summary, RunSummary.of(plan, [batch], seconds=2.0)).splitlines()
+    assert "mean rank 0.900" in lines
+
+
 def test_of_many_subscribers_those_with_the_most_deliveries_are_listed(plan):
     delivered = {f"u{number:04}": 1 + number % 50 for number in range(10_000)}
     batch = BatchSummary(0, 10, 2, delivered=delivered)

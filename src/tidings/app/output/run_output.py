@@ -144,10 +144,12 @@ def _quality_line(summary: RunSummary) -> str:
     if not quality.get("delivered"):
         return ""
     matches = plural(quality["matches"], "match")
-    parts = [
-        f"{quality['share']:.1%} of {matches} delivered",
-        f"mean rank {quality['mean_rank']:.3f} (of all matches {quality['mean_score']:.3f})",
-    ]
+    mean_rank = f"mean rank {quality['mean_rank']:.3f}"
+    if quality["matches"]:
+        share, mean_score = f"{quality['share']:.1%}", f"{quality['mean_score']:.3f}"
+        parts = [f"{share} of {matches} delivered", f"{mean_rank} (of all matches {mean_score})"]
+    else:  # what is delivered was matched by an earlier run
+        parts = [mean_rank]
     if quality.get("diversity") is not None:
         parts.append(f"diversity {quality['diversity']:.3f}")
     if quality.get("coverage") is not None:
