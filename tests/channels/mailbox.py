@@ -17,6 +17,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.service.receiving import Hold
 
 PASSWORD = "a secret password"
 
@@ -33,6 +34,19 @@ class Mailbox:
         self.senders = list[str]()
         self.recipients = list[str]()
         self.contents = list[str]()
+        self.hold = Hold()
+        self.extensions = ["PIPELINING"]
+
+    async def handle_EHLO(  # noqa: N802
+        self,
+        server: SMTP,
+        session: Session,
+        envelope: Envelope,
+        host: str,
+        answers: list[str],
+    ) -> list[str]:
+        session.host_name = host
+        return [*answers[:1], *(f"250-{name}" for name in self.extensions), *answers[1:]]
 
     async def handle_MAIL(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -64,6 +78,8 @@ class Mailbox:
         self.sessions.append(session)
         self.envelopes.append(envelope)
         self.mails.append(mail)
+        if self.hold.is_on():
+            await asyncio.to_thread(self.hold.wait)
         return "250 OK"
 
 

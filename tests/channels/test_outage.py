@@ -62,7 +62,7 @@ def streamed(nats: str, name: str) -> list[str]:
 
 def test_an_outage_of_an_hour(nats: str, tmp_path: Path) -> None:
     """A mail server and a queue are away; another queue gets everything at once meanwhile."""
-    for name in ("outage", "away"):
+    for name in ("outage", "outage-far"):
         test_jetstream.add_stream(nats, name)
     person = PersonChannel("mail", "ada@example.org", every="delivery")
     passed_s, events = [0.0], [f"e{number}" for number in range(12)]
@@ -79,7 +79,7 @@ def test_an_outage_of_an_hour(nats: str, tmp_path: Path) -> None:
         mail = SmtpSettings("127.0.0.1", "t@films.example", port, "none")
         people = ServiceSettings(mail=mail).people
         near = JetStreamTransport((nats,), "outage.x")
-        far = JetStreamTransport((f"nats://127.0.0.1:{proxy.port}",), "away.x")
+        far = JetStreamTransport((f"nats://127.0.0.1:{proxy.port}",), "outage-far.x")
         channels = [declared("nats", near, "near"), declared("nats", far, "far")]
         put_entry(store, EntryDraft("ada", "home", person, verified=True), 0)
         declare(store, channels, 0)
@@ -91,16 +91,16 @@ def test_an_outage_of_an_hour(nats: str, tmp_path: Path) -> None:
                 eventually(lambda so_far=3 * quarter + 3: len(streamed(nats, "outage")) == so_far)
                 eventually(lambda seen=quarter: failures(store, "far") > seen)
                 eventually(lambda: failures(store, "home") > 0)
-                assert streamed(nats, "away") == []
+                assert streamed(nats, "outage-far") == []
                 passed_s[0] += QUARTER_S
             proxy.up()
             with mail_server(port=port) as box:
                 passed_s[0] += LONGEST_REST_S
-                eventually(lambda: len(streamed(nats, "away")) == len(events))
+                eventually(lambda: len(streamed(nats, "outage-far")) == len(events))
                 eventually(lambda: len(events_of(box)) == len(events))
                 eventually(lambda: failures(store, "home") == failures(store, "far") == 0)
     assert streamed(nats, "outage") == events
-    assert streamed(nats, "away") == events
+    assert streamed(nats, "outage-far") == events
     assert events_of(box) == events
 
 

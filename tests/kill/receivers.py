@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -97,6 +97,13 @@ class People:
 
     def __init__(self, subscriber: str, box: Mailbox, chats: dict[str, Receiver]) -> None:
         self.subscriber, self.box, self.chats = subscriber, box, chats
+
+    @contextmanager
+    def unanswered(self, kind: str) -> Iterator[Callable[[], bool]]:
+        """Let a mail or a message be taken without an answer; yield what tells whether one was."""
+        server = self.box if kind == "mail" else self.chats[kind]
+        with server.hold.on():
+            yield lambda: server.hold.taken > 0
 
     def tables(self) -> str:
         """Return the tables of a config."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -72,6 +73,10 @@ class Expected:
         late = [each.record["id"] for each in store.letters.page("late", limit=1000)]
         assert late == self.late
         assert store.letters.count("dead") == self.dead
+
+    def busiest(self) -> str:
+        """Return the subscriber with the most deliveries."""
+        return Counter(delivery.subscriber for delivery in self.deliveries).most_common(1)[0][0]
 
     def check_deliveries(self, store: Store) -> None:
         for person in self.people:

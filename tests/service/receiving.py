@@ -6,12 +6,42 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+PATIENCE_S = 600
+
 
 class Received(NamedTuple):
     """A request."""
 
     headers: dict[str, str]
     body: bytes
+
+
+class Hold:
+    """What keeps answers of servers back: what came is taken, but its sender does not know."""
+
+    def __init__(self) -> None:
+        self._is_on, self._is_over = threading.Event(), threading.Event()
+        self.taken = 0
+
+    def is_on(self) -> bool:
+        """Return whether the answer to what was taken is to be held; count it if so."""
+        self.taken += self._is_on.is_set()
+        return self._is_on.is_set()
+
+    def wait(self) -> None:
+        self._is_over.wait(PATIENCE_S)
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Hold the answers to what comes meanwhile."""
+        self.taken = 0
+        self._is_over.clear()
+        self._is_on.set()
+        try:
+            yield
+        finally:
+            self._is_on.clear()
+            self._is_over.set()
 
 
 class Receiver(ThreadingHTTPServer):
@@ -23,6 +53,7 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.received: list[Received] = []
         self.statuses: list[int] = []
+        self.hold = Hold()
 
     @property
     def url(self) -> str:
@@ -39,6 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.received.append(Received(headers, body))
+        if self.server.hold.is_on():  # the sender is killed before the answer
+            self.server.hold.wait()
+            return
         status = self.server.statuses.pop(0) if self.server.statuses else 200
         self.send_response(status)
         if status == 302:

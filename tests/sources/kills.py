@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -85,6 +86,7 @@ class Aim(Enum):
     WRITTEN = "the output of a batch is in the store"
     RESERVED = "a channel is about to send"
     SENT = "a channel has sent something"
+    TAKEN = "a receiver has taken a message, and has not answered"
     DONE = "a batch is done"
 
 
@@ -114,13 +116,24 @@ def write_account(folder: Path, killed: Sequence[Killed], repeated: Mapping[str,
 
 
 OUTPUT_AIMS = (Aim.PLANNED, Aim.AT_WORK)
-ALL_AIMS = (Aim.PLANNED, Aim.RESERVED, Aim.WRITTEN, Aim.SENT, Aim.AT_WORK, Aim.DONE, Aim.RESERVED)
+ALL_AIMS = (
+    Aim.PLANNED,
+    Aim.RESERVED,
+    Aim.WRITTEN,
+    Aim.TAKEN,
+    Aim.SENT,
+    Aim.AT_WORK,
+    Aim.DONE,
+    Aim.RESERVED,
+)
 """Of a run with channels; twice while it is about to send, since there are several to catch."""
 LATER_S = {
     "local": {Aim.AT_WORK: 0.05, Aim.RESERVED: 0.2},
     "spark": {Aim.AT_WORK: 2.0, Aim.RESERVED: 0.5},
 }
 """For how long, at most, a run goes on when an aim is reached; otherwise it is killed at once."""
+Unanswered = Callable[[], AbstractContextManager[Callable[[], bool]]]
+"""Lets a receiver take messages without an answer, and tells whether it has taken one."""
 _SENDING = "SELECT id FROM channels WHERE leased_us > 0"
 _SENT = "SELECT coalesce(sum(sent), 0) FROM channels"
 _WRITTEN = "SELECT coalesce(max(batch), -1) FROM batches WHERE query <> 'local'"
@@ -191,17 +204,28 @@ class Watched:
         return self._store.database.read(lambda session: session.rows(sql))
 
 
+def aimed_at(
+    aim: Aim, watched: Watched, unanswered: Sequence[Unanswered], turn: int
+) -> AbstractContextManager[Callable[[], bool]]:
+    """Return a context in which an aim can be reached, with what tells whether it is."""
+    if aim is Aim.TAKEN:
+        return unanswered[turn % len(unanswered)]()
+    return nullcontext(watched.reaches(aim))
+
+
 def kill_runs(
     config: Path,
     kills: int,
     engine: str = "local",
     aims: Sequence[Aim] = OUTPUT_AIMS,
     feed: Callable[[], bool] = lambda: True,
+    unanswered: Sequence[Unanswered] = (),
 ) -> list[Killed]:
     """Kill runs, each where the next of some aims is reached; return where they were.
 
     Before each run, `feed` adds to the source, and tells whether there was something left. A run
     that comes to its end by itself is not counted; without something new to read, it is the last.
+    `unanswered` are receivers that take turns in not answering.
     """
     chance, killed = random.Random(3), list[Killed]()
     with open_store(config.parent / "news.db") as store:
@@ -209,12 +233,14 @@ def kill_runs(
         watched.end_reservations()
         while len(killed) < kills:
             fed, aim = feed(), aims[len(killed) % len(aims)]
-            reached, run = watched.reaches(aim), start(config, engine)
-            try:
-                if run.until(reached):
-                    time.sleep(chance.uniform(0, LATER_S[engine].get(aim, 0)))
-            finally:
-                run.kill()
+            turn = len(killed) // len(aims)
+            with aimed_at(aim, watched, unanswered, turn) as reached:
+                run = start(config, engine)
+                try:
+                    if run.until(reached):
+                        time.sleep(chance.uniform(0, LATER_S[engine].get(aim, 0)))
+                finally:
+                    run.kill()
             if run.process.poll() == -signal.SIGKILL:
                 killed.append(Killed(watched.place(), watched.sending()))
             else:
