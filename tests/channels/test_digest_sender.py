@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tidings import Delivery
 from tidings.channels.digest_sender import DigestSender, digest_key
+from tidings.channels.group_commit import GroupCommit
 from tidings.channels.person_channel import PersonChannel
 from tidings.channels.progress import progress_of
 from tidings.channels.sender import SENT, Message, Outcome, Status, delivery_key
@@ -78,7 +79,13 @@ class Reader:
     def turn(self) -> None:
         """Send what is due, as a dispatcher does, unless it is killed."""
         sender = DigestSender(
-            self.key, self.name, self.person, self.store, self.post, lambda: self.now, batch=4
+            self.key,
+            self.name,
+            self.person,
+            GroupCommit(self.store.database),
+            self.post,
+            lambda: self.now,
+            batch=4,
         )
         channel = self.channel
         if channel.next_us > self._now_us() or channel.disabled:

@@ -4,19 +4,22 @@ A message is fixed in the store before it is sent. So one that is sent again aft
 same deliveries and the same id, and every delivery is in exactly one message.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Final, Protocol
 
+from tidings.channels.group_commit import GroupCommit
 from tidings.channels.person_channel import PersonChannel
 from tidings.channels.sender import SENT, Message, Outcome, Status, delivery_key
 from tidings.model.records import Delivery
 from tidings.model.values import SECOND_US
-from tidings.store import Store
-from tidings.store.digests import MOST_REFUSED, FixedDigest
+from tidings.store.channels import Channels
+from tidings.store.digests import MOST_REFUSED, Digests, FixedDigest
 from tidings.store.digests import SENT as RESULT_SENT
+from tidings.store.notifications import Notifications
+from tidings.store.protocol import Transactions
 
 _SKIPPED: Final = Outcome(Status.SKIPPED)
 _STOPPING: Final = (Status.LATER, Status.FAILED, Status.GONE)
@@ -46,7 +49,7 @@ class DigestSender:
     key: str
     subscriber: str
     person: PersonChannel
-    store: Store
+    commits: GroupCommit
     transport: DigestTransport
     clock: Callable[[], float]
     batch: int = 200
@@ -55,30 +58,32 @@ class DigestSender:
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send what is due; report when the others are due."""
-        channel = await asyncio.to_thread(self.store.channels.get, self.key)
-        first = messages[0].delivery.sequence
-        if channel is not None and first <= channel.reached:
-            return await self._send_again([message.delivery for message in messages])
-        newest = await asyncio.to_thread(self.store.digests.last, self.key)
+        reached, newest = await self.commits.read(self._state)
+        first, known = messages[0].delivery.sequence, [message.delivery for message in messages]
+        if reached is not None and first <= reached:
+            return await self._send_again(known)
         digest, outcomes = newest, list[Outcome]()
-        for message in messages:
-            delivery = message.delivery
+        for number, delivery in enumerate(known):
+            taken = None
             if digest is None or not digest.covers(delivery.sequence):
                 if newest is not None and delivery.sequence <= newest.last:
                     # Decided about before a crash, whatever the channel takes by now.
-                    fixed = await asyncio.to_thread(self._covering, delivery)
+                    fixed = await self.commits.read(partial(self._covering, delivery))
                 elif not self.person.takes(delivery):
                     fixed = None
                 else:
-                    found = await asyncio.to_thread(self._fix, delivery, newest)
-                    if isinstance(found, Outcome):
-                        return _padded(outcomes, found, len(messages))
-                    fixed = newest = found
+                    due_us = self._due_us(delivery, newest)
+                    if due_us > self._now_us():
+                        later = Outcome(Status.LATER, until_us=due_us)
+                        return _padded(outcomes, later, len(messages))
+                    fix = partial(self._fix, known[number:], newest)
+                    fixed, taken = await self.commits.write(fix)
+                    newest = fixed
                 if fixed is None:
                     outcomes.append(_SKIPPED)
                     continue
                 digest = fixed
-            digest, outcome = await self._finish(digest)
+            digest, outcome = await self._finish(digest, taken)
             if outcome.status in _STOPPING:
                 return _padded(outcomes, outcome, len(messages))
             outcomes.append(outcome if delivery.sequence in digest.sequences else _SKIPPED)
@@ -88,59 +93,80 @@ class DigestSender:
         """Release connections."""
         await self.transport.close()
 
-    def _covering(self, delivery: Delivery) -> FixedDigest | None:
-        """Return the message for which a delivery was taken, or left out."""
-        return self.store.digests.covering(self.key, delivery.sequence)
+    def _state(self, store: Transactions) -> tuple[int | None, FixedDigest | None]:
+        """Return how far the channel is, and the last message that was fixed."""
+        channel = Channels(store).get(self.key)
+        return None if channel is None else channel.reached, Digests(store).last(self.key)
 
-    def _fix(self, first: Delivery, last_digest: FixedDigest | None) -> FixedDigest | Outcome:
-        """Return the message that begins with a delivery, if it is due; else when it is."""
-        now_us = self._now_us()
-        if last_digest is not None and first.sequence <= last_digest.upto:
+    def _covering(self, delivery: Delivery, store: Transactions) -> FixedDigest | None:
+        """Return the message for which a delivery was taken, or left out."""
+        return Digests(store).covering(self.key, delivery.sequence)
+
+    def _due_us(self, first: Delivery, last_digest: FixedDigest | None) -> int:
+        """Return when the message is due that begins with a delivery."""
+        if last_digest is None:
+            return self.person.due_us(first, None, self._now_us())
+        if first.sequence <= last_digest.upto:
+            return 0
+        return self.person.due_us(first, last_digest.fixed_us, self._now_us())
+
+    def _fix(
+        self, known: Sequence[Delivery], last_digest: FixedDigest | None, store: Transactions
+    ) -> tuple[FixedDigest, list[Delivery]]:
+        """Fix the message that begins with the first of some deliveries; return it with its own."""
+        first = known[0].sequence
+        if last_digest is not None and first <= last_digest.upto:
             upto = last_digest.upto
         else:
-            last_us = None if last_digest is None else last_digest.fixed_us
-            due_us = self.person.due_us(first, last_us, now_us)
-            if due_us > now_us:
-                return Outcome(Status.LATER, until_us=due_us)
-            upto = self.store.notifications.inbox(self.subscriber).last
-        taken, last = self._take(first.sequence, upto)
+            upto = Notifications(store).inbox(self.subscriber).last
+        taken, last = self._take(known, upto, store)
         name = digest_key(taken)
         sequences = tuple(delivery.sequence for delivery in taken)
-        digest = FixedDigest(self.key, first.sequence, last, upto, sequences, name, now_us)
-        self.store.digests.fix(digest)
-        return digest
+        digest = FixedDigest(self.key, first, last, upto, sequences, name, self._now_us())
+        Digests(store).fix(digest)
+        return digest, taken
 
-    def _take(self, first: int, upto: int) -> tuple[list[Delivery], int]:
-        """Return the deliveries of one message, and the last sequence that was looked at."""
-        taken, last = list[Delivery](), first - 1
-        while last < upto:
-            page = self.store.notifications.after(self.subscriber, last, _PAGE)
+    def _take(
+        self, known: Sequence[Delivery], upto: int, store: Transactions
+    ) -> tuple[list[Delivery], int]:
+        """Return the deliveries of one message, and the last sequence that was looked at.
+
+        `known` are deliveries without a gap, which need not be read from the store again.
+        """
+        taken, page, last = list[Delivery](), known, known[0].sequence - 1
+        while True:
             for delivery in page:
                 if delivery.sequence > upto or len(taken) == self.transport.most:
                     return taken, last
                 last = delivery.sequence
                 taken += [delivery] if self.person.takes(delivery) else []
-            if len(page) < _PAGE:
+            if last >= upto or not page:
                 return taken, upto
-        return taken, last
+            page = Notifications(store).after(self.subscriber, last, _PAGE)
 
-    async def _finish(self, digest: FixedDigest) -> tuple[FixedDigest, Outcome]:
-        """Send a message unless it was already sent; return it with its outcome."""
+    async def _finish(
+        self, digest: FixedDigest, deliveries: Sequence[Delivery] | None
+    ) -> tuple[FixedDigest, Outcome]:
+        """Send a message unless it was already sent; return it with its outcome.
+
+        Its deliveries are read from the store unless they are given.
+        """
         if digest.result is not None:
             refused = Outcome(Status.REFUSED, digest.result)
             return digest, refused if digest.result else SENT
-        deliveries = await asyncio.to_thread(self._deliveries, digest)
+        if deliveries is None:
+            deliveries = await self.commits.read(partial(self._deliveries, digest))
         outcome = SENT
         if deliveries:
             outcome = self._patient(await self.transport.send(deliveries, digest), digest)
         if outcome.status is Status.REFUSED:
-            refused_before = await asyncio.to_thread(self.store.digests.refused, self.key)
+            refused_before = await self.commits.read(lambda store: Digests(store).refused(self.key))
             if refused_before >= MOST_REFUSED:
                 return digest, outcome._replace(status=Status.GONE)
         if outcome.status in _STOPPING:
             return digest, outcome
         result = RESULT_SENT if outcome.status is Status.SENT else outcome.reason or "refused"
-        await asyncio.to_thread(self.store.digests.note, digest, result)
+        await self.commits.write(lambda store: Digests(store).note(digest, result))
         return replace(digest, result=result), outcome
 
     def _patient(self, outcome: Outcome, digest: FixedDigest) -> Outcome:
@@ -166,11 +192,11 @@ class DigestSender:
             outcomes += [await self.transport.send(some, digest)] * len(some)
         return outcomes
 
-    def _deliveries(self, digest: FixedDigest) -> list[Delivery]:
+    def _deliveries(self, digest: FixedDigest, store: Transactions) -> list[Delivery]:
         """Return the deliveries of a message, without those that were pruned in the meantime."""
         wanted, found, last = set(digest.sequences), list[Delivery](), digest.first - 1
         while last < digest.last:
-            page = self.store.notifications.after(self.subscriber, last, _PAGE)
+            page = Notifications(store).after(self.subscriber, last, _PAGE)
             found += [delivery for delivery in page if delivery.sequence in wanted]
             last = page[-1].sequence if len(page) == _PAGE else digest.last
         return found

@@ -8,20 +8,24 @@ dies ends by itself after a few seconds.
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from threading import Event as Flag
 from typing import Final
 
+from tidings.channels.group_commit import GroupCommit
 from tidings.channels.progress import channel_failed, progress_of
 from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
 from tidings.errors import StoreError, TidingsError, described
 from tidings.model.values import SECOND_US
 from tidings.store import Store
 from tidings.store.channels import Channel
-from tidings.store.outbox import OutboxEntry, PageProgress
+from tidings.store.outbox import Outbox, OutboxEntry, PageProgress
+from tidings.store.protocol import Transactions
 
 _LOG: Final = logging.getLogger(__name__)
 _TURN_S: Final = 20.0
@@ -29,7 +33,14 @@ _TURN_S: Final = 20.0
 _LEASE_S: Final = 10.0
 _RENEW_EVERY_S: Final = 2.5
 _AT_ONCE: Final = 64
+_LISTED: Final = 1_000
+"""Channels that one look at the store lists; the more there are, the longer it takes."""
+_THREADS: Final = 2 * _AT_ONCE
+"""Enough for channels that all wait for a receiver or a name server to leave some to others."""
 _LOOK_EVERY_S: Final = 1.0
+_PAUSES: Final = 3
+"""How many times as long as a look at the store has taken the next one has to wait."""
+_LONGEST_PAUSE_S: Final = 0.1
 _GRACE_S: Final = 5.0
 _PRUNED: Final = Outcome(Status.REFUSED, "the notification was pruned")
 
@@ -82,8 +93,11 @@ class Dispatcher:
     ) -> None:
         self._store, self._openers, self._clock = store, openers, clock
         self._owner = token_hex(8)
+        self._commits = GroupCommit(store.database)
         self._open = dict[str, OpenChannel]()
         self._of_others = dict[str, Mapping[str, object]]()
+        self._next = deque[str]()
+        self._listed_at = 0.0
         self._tasks = dict[str, asyncio.Task[None]]()
 
     def run(self, stop: Flag, drain_s: float | None = None) -> None:
@@ -95,15 +109,18 @@ class Dispatcher:
         asyncio.run(self._run(stop, drain_s))
 
     async def _run(self, stop: Flag, drain_s: float | None) -> None:
+        threads = ThreadPoolExecutor(_THREADS, "channels")
+        asyncio.get_running_loop().set_default_executor(threads)
         watch = self._store.database.watch()
         heartbeat = asyncio.create_task(self._renew())
         began = time.monotonic()
         try:
             while not stop.is_set():
                 try:
-                    await self._start_due(stop)
+                    looked_s = await self._start_due(stop)
                     if drain_s is not None and await self._is_drained(began + drain_s):
                         break
+                    await asyncio.sleep(min(_LONGEST_PAUSE_S, _PAUSES * looked_s))
                     await asyncio.to_thread(watch.wait, _LOOK_EVERY_S)
                 except StoreError as error:
                     _LOG.warning("channels wait for the store: %s", error)
@@ -111,6 +128,7 @@ class Dispatcher:
             if self._tasks:
                 await asyncio.wait(self._tasks.values(), timeout=_GRACE_S)
         finally:
+            self._next.clear()
             running = [heartbeat, *self._tasks.values()]
             for task in running:
                 task.cancel()
@@ -129,14 +147,31 @@ class Dispatcher:
                     served = (self._owner, tuple(self._tasks), self._lease_end_us())
                     await asyncio.to_thread(self._store.outbox.renew, *served)
 
-    async def _start_due(self, stop: Flag) -> None:
-        if len(self._tasks) >= _AT_ONCE:  # polling costs more the more channels there are
-            return
-        for channel in await self._due(_AT_ONCE):
-            if channel.key not in self._tasks and len(self._tasks) < _AT_ONCE:
-                task = asyncio.create_task(self._serve(channel.key, stop))
-                self._tasks[channel.key] = task
-                task.add_done_callback(lambda _, key=channel.key: self._tasks.pop(key))  # type: ignore[misc]
+    async def _start_due(self, stop: Flag) -> float:
+        """Serve channels that are due, as many as there is room for.
+
+        Return how many seconds it took to look for them, if that was needed.
+        """
+        began = time.monotonic()
+        if len(self._tasks) < _AT_ONCE and (
+            not self._next or began - self._listed_at > _LOOK_EVERY_S
+        ):
+            due = await self._due(_LISTED)
+            self._listed_at = time.monotonic()
+            self._next = deque(channel.key for channel in due if channel.key not in self._tasks)
+        self._start_next(stop)
+        return time.monotonic() - began
+
+    def _start_next(self, stop: Flag) -> None:
+        while self._next and len(self._tasks) < _AT_ONCE and not stop.is_set():
+            key = self._next.popleft()
+            if key not in self._tasks:
+                self._tasks[key] = asyncio.create_task(self._serve(key, stop))
+                self._tasks[key].add_done_callback(lambda _, key=key: self._served(key, stop))  # type: ignore[misc]
+
+    def _served(self, key: str, stop: Flag) -> None:
+        del self._tasks[key]
+        self._start_next(stop)
 
     async def _due(self, most: int) -> list[Channel]:
         """Return the first channels that have something to send, except those that others serve."""
@@ -146,7 +181,7 @@ class Dispatcher:
 
     async def _is_drained(self, deadline: float) -> bool:
         """Return whether nothing is left to send, or what is left fails for too long."""
-        if self._tasks:
+        if self._tasks or self._next:
             return False
         if await self._due(1):
             return False
@@ -157,29 +192,35 @@ class Dispatcher:
 
     async def _serve(self, key: str, stop: Flag) -> None:
         """Send what is due of one channel, until it rests or its turn is over."""
-        outbox, ends = self._store.outbox, time.monotonic() + _TURN_S
+        ends = time.monotonic() + _TURN_S
+        lease = (key, self._owner, self._now_us(), self._lease_end_us())
         try:
-            lease = (key, self._owner, self._now_us(), self._lease_end_us())
-            channel = await asyncio.to_thread(outbox.lease, *lease)
+            channel = await self._commits.write(lambda store: Outbox(store).lease(*lease))
             while channel is not None and time.monotonic() < ends and not stop.is_set():
                 channel = await self._serve_page(channel)
-            await asyncio.to_thread(outbox.release, key, self._owner)
+            if channel is not None:
+                await self._release(key)
         except StoreError as error:
             # Its reservation ends by itself: until then, the store is not asked again.
             _LOG.warning("channel %s waits for the store: %s", key, error)
 
     async def _serve_page(self, channel: Channel) -> Channel | None:
-        """Send one page; return the channel if it may have another one."""
+        """Send one page; return the channel if it may have another one, or else release it."""
         try:
             opened = await self._opened(channel)
             if opened is None:
+                await self._release(channel.key)
                 return None
             limit = opened.limit.most(opened.sender.batch, time.monotonic())
             if not limit:
                 await asyncio.sleep(min(opened.limit.wait_s, _LOOK_EVERY_S))
                 return channel
-            page = await asyncio.to_thread(self._store.outbox.page, channel, self._now_us(), limit)
+            now_us = self._now_us()
+            page = await self._commits.read(
+                lambda store: Outbox(store).page(channel, now_us, limit)
+            )
             if not page.entries and page.upto == channel.reached:
+                await self._release(channel.key)
                 return None
             opened.limit.take(len(page.entries))
             outcomes = await _send(opened.sender, page.entries)
@@ -194,7 +235,9 @@ class Dispatcher:
             return await self._note(channel, channel_failed(channel, reason, self._now_us()))
         in_order = opened.sender.in_order
         progress = progress_of(channel, page, outcomes, in_order=in_order, now_us=self._now_us())
-        return await self._note(channel, progress)
+        # One that is not full is the last, unless it holds what is sent again.
+        is_last = page.upto > channel.reached and len(page.entries) < limit
+        return await self._note(channel, progress, is_last=is_last)
 
     async def _opened(self, channel: Channel) -> OpenChannel | None:
         """Return the sender of a channel, opened again if its settings have changed."""
@@ -212,15 +255,27 @@ class Dispatcher:
         self._open[channel.key] = opened
         return opened
 
-    async def _note(self, channel: Channel, progress: PageProgress) -> Channel | None:
-        """Record the outcome of a page; return the channel if it continues."""
+    async def _note(
+        self, channel: Channel, progress: PageProgress, *, is_last: bool = False
+    ) -> Channel | None:
+        """Record the outcome of a page; return the channel if it continues, or else release it."""
         if progress.failures:
             level = logging.WARNING if progress.disabled else logging.INFO
             count, reason = progress.failures, progress.reason
             _LOG.log(level, "channel %s, failure %d: %s", channel.id, count, reason)
-        note = self._store.outbox.note
-        going = await asyncio.to_thread(note, channel.key, self._owner, progress)
-        return going if progress.next_us == 0 else None
+
+        def note(store: Transactions) -> Channel | None:
+            outbox = Outbox(store)
+            going = outbox.note(channel.key, self._owner, progress)
+            if going is not None and progress.next_us == 0 and not is_last:
+                return going
+            outbox.release(channel.key, self._owner)
+            return None
+
+        return await self._commits.write(note)
+
+    async def _release(self, key: str) -> None:
+        await self._commits.write(lambda store: Outbox(store).release(key, self._owner))
 
     def _lease_end_us(self) -> int:
         return self._now_us() + int(_LEASE_S * SECOND_US)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from tidings.channels.card import Card, CardTemplate
 from tidings.channels.chat import JSON_HEADERS, chat_body, read_answer
 from tidings.channels.digest_sender import DigestSender, DigestTransport
+from tidings.channels.group_commit import GroupCommit
 from tidings.channels.guarded_post import open_http, post
 from tidings.channels.layouts import Digest
 from tidings.channels.mail import code_mail, digest_mail
@@ -126,7 +127,7 @@ def person_openers(
     clock: Callable[[], float] = time.time,
 ) -> dict[str, OpenSender]:
     """Return what opens the senders of people's channels, by kind."""
-    threads = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail")
+    threads, commits = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail"), GroupCommit(store.database)
     connections = None if settings.smtp is None else SmtpConnections(settings.smtp)
 
     def open_sender(channel: Channel) -> Sender | None:
@@ -145,7 +146,7 @@ def person_openers(
             transport = MailTransport(settings.smtp, connections, person.address, compose, threads)
         else:
             transport = ChatTransport(person, settings.rules, compose, open_http(), clock)
-        return DigestSender(channel.key, channel.subscriber, person, store, transport, clock)
+        return DigestSender(channel.key, channel.subscriber, person, commits, transport, clock)
 
     return dict.fromkeys(KINDS, open_sender)
 

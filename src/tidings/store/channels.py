@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from tidings.errors import InvalidForm
 from tidings.formats.json_text import read_json
 from tidings.model.values import format_time
-from tidings.store.protocol import Cell, Database, Row, Session, check_id
+from tidings.store.protocol import Cell, Row, Session, Transactions, check_id
 
 NEW: Final = "new"
 ALL: Final = "all"
@@ -117,7 +117,7 @@ class Backlog(NamedTuple):
 class Channels:
     """The channels of a tenant."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
 
     def put(self, draft: ChannelDraft, now_us: int) -> Channel:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from tidings.store.protocol import Cell, Database, Row, Session
+from tidings.store.protocol import Cell, Row, Session, Transactions
 
 SENT: Final = ""
 MOST_REFUSED: Final = 2
@@ -46,7 +46,7 @@ class FixedDigest:
 class Digests:
     """The digests of a tenant's channels."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
 
     def last(self, key: str) -> FixedDigest | None:

@@ -13,7 +13,7 @@ from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.store.append_batch import AppendResult, BatchAppend, read_delivery
-from tidings.store.protocol import FOREVER, Database, Row, Session, check_count
+from tidings.store.protocol import FOREVER, Row, Session, Transactions, check_count
 
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
@@ -54,7 +54,7 @@ class Inbox:
 class Notifications:
     """The deliveries of all subscribers, each with a sequence that counts from 1 without gaps."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
 
     def append(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from tidings.model.records import Delivery
 from tidings.store.channels import FIELDS, HAS_NEW, Channel, FailedDelivery, read_channel
 from tidings.store.notifications import DELIVERY_COLUMNS, delivery_of_row
-from tidings.store.protocol import Database, Row, Session
+from tidings.store.protocol import Row, Session, Transactions
 
 _DUE: Final = f"""
     SELECT {FIELDS} FROM channels
@@ -25,7 +25,7 @@ _UNFINISHED: Final = f"""
     AND (failures > 0 OR leased_us > ?) AND kind IN ({{}}) AND {HAS_NEW} LIMIT 1"""
 _LEASE: Final = """
     UPDATE channels SET leased_us = ?, leased_by = ?
-    WHERE key = ? AND leased_us <= ? AND disabled IS NULL AND paused_us IS NULL"""
+    WHERE key = ? AND leased_us <= ? AND next_us <= ? AND disabled IS NULL AND paused_us IS NULL"""
 _NOTE: Final = """
     UPDATE channels SET reached = CASE WHEN reached < ? THEN ? ELSE reached END, sent = sent + ?,
         failures = ?, reason = ?, next_us = ?, disabled = ?
@@ -76,7 +76,7 @@ class PageProgress:
 class Outbox:
     """The outbox of a tenant."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
 
     def due(self, kinds: Sequence[str], now_us: int, limit: int = 1_000) -> list[Channel]:
@@ -97,7 +97,10 @@ class Outbox:
         return bool(self._database.read(lambda session: session.rows(sql, now_us, *kinds)))
 
     def lease(self, key: str, owner: str, now_us: int, until_us: int) -> Channel | None:
-        """Reserve a channel until a time and return it, or None if another dispatcher has it."""
+        """Reserve a channel until a time and return it.
+
+        Return None if another dispatcher has it, or if it is not due.
+        """
         return self._database.write(
             partial(_lease, key=key, owner=owner, now_us=now_us, until_us=until_us)
         )
@@ -158,7 +161,7 @@ def _usable(session: Session, key: str, owner: str) -> Channel | None:
 
 
 def _lease(session: Session, key: str, owner: str, now_us: int, until_us: int) -> Channel | None:
-    if not session.run(_LEASE, until_us, owner, key, now_us):
+    if not session.run(_LEASE, until_us, owner, key, now_us, now_us):
         return None
     return _usable(session, key, owner)
 

@@ -70,13 +70,23 @@ class ChangeWatch(Protocol):
         """Close its connection."""
 
 
-class Database(Protocol):
-    """A thread-safe database.
+class Transactions(Protocol):
+    """What runs work in transactions.
 
     All failures are `StoreError`s with the reason. Work may be retried from its start if a
     connection is lost. So it must change nothing but the database, and be harmless if its first
     attempt was committed after all.
     """
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Run read-only work on one consistent snapshot."""
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """Run work in one transaction: durable when this returns, undone when it raises."""
+
+
+class Database(Transactions, Protocol):
+    """A thread-safe database."""
 
     dialect: str
     """The kind of database, which is also the folder of its migrations."""
@@ -86,12 +96,6 @@ class Database(Protocol):
 
     name: str
     """The location as shown in errors: without passwords."""
-
-    def read(self, work: Callable[[Session], T]) -> T:
-        """Run read-only work on one consistent snapshot."""
-
-    def write(self, work: Callable[[Session], T]) -> T:
-        """Run work in one transaction: durable when this returns, undone when it raises."""
 
     def back_up(self, path: Path) -> None:
         """Write a consistent copy to a new file, while others read and write."""

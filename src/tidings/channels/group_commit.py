@@ -1,0 +1,90 @@
+"""Group commit: what many tasks ask of a store at the same time is done in one transaction.
+
+A commit waits for the disk, and takes more processor time than a few small changes.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from tidings.store.protocol import Session, Transactions
+
+T = TypeVar("T")
+Work = Callable[[Transactions], T]
+
+
+class GroupCommit:
+    """The reads and writes of the tasks of one event loop.
+
+    What is asked for while a transaction is in progress is done in the next one. A write is durable
+    when its task goes on.
+    """
+
+    def __init__(self, database: Transactions) -> None:
+        self._reads, self._writes = _Group(database.read), _Group(database.write)
+
+    async def read(self, work: Work[T]) -> T:
+        """Return the result of read-only work."""
+        result: T = await self._reads.run(work)
+        return result
+
+    async def write(self, work: Work[T]) -> T:
+        """Return the result of work that writes; if it raises, it has changed nothing."""
+        result: T = await self._writes.run(work)
+        return result
+
+
+class _Group:
+    """Work that waits for the transaction in progress to end."""
+
+    def __init__(self, transact: Callable[[Callable[[Session], Any]], Any]) -> None:
+        self._transact = transact
+        self._waiting = list[tuple[Work[Any], asyncio.Future[Any]]]()
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, work: Work[Any]) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run_all())
+        return await future
+
+    async def _run_all(self) -> None:
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            works = [work for work, _ in waiting]
+            try:
+                results = await asyncio.to_thread(self._transact, partial(_work_on, works))
+            except Exception:  # noqa: BLE001 - one of them may have failed: each on its own tells
+                alone = (self._alone(work) for work in works)
+                results = await asyncio.gather(*alone, return_exceptions=True)
+            for (_, future), result in zip(waiting, results, strict=True):
+                if future.done():  # its task was cancelled
+                    continue
+                if isinstance(result, BaseException):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+
+    async def _alone(self, work: Work[Any]) -> Any:
+        (result,) = await asyncio.to_thread(self._transact, partial(_work_on, [work]))
+        return result
+
+
+class _InProgress:
+    """A database whose transactions are all parts of one that is in progress."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read(self, work: Callable[[Session], Any]) -> Any:
+        return work(self._session)
+
+    def write(self, work: Callable[[Session], Any]) -> Any:
+        return work(self._session)
+
+
+def _work_on(works: Sequence[Work[Any]], session: Session) -> list[Any]:
+    database: Transactions = _InProgress(session)
+    return [work(database) for work in works]
