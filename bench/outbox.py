@@ -84,7 +84,9 @@ class Handler(socketserver.StreamRequestHandler):
                     self.wfile.write(b"250 taken\\r\\n")
                 continue
             word = line[:4].upper()
-            if word == b"DATA":
+            if word == b"EHLO":
+                self.wfile.write(b"250-here\\r\\n250 PIPELINING\\r\\n")
+            elif word == b"DATA":
                 inside = True
                 self.wfile.write(b"354 go on\\r\\n")
             elif word == b"QUIT":

@@ -2,7 +2,7 @@
 
 from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import default
+from email.policy import SMTP, default
 from typing import Any
 
 from hypothesis import given
@@ -17,9 +17,13 @@ SETTINGS = SmtpSettings("localhost", "Films & more <t@films.example>", 25)
 
 def arrived(shown: Digest) -> EmailMessage:
     mail = digest_mail(SETTINGS, "ada@example.org", shown, "0f3c", 1_700_000_000_000_000)
-    read: Any = message_from_bytes(mail.as_bytes(), policy=default)
+    read: Any = message_from_bytes(mail, policy=default)
     assert isinstance(read, EmailMessage)
     return read
+
+
+def parts(mail: EmailMessage) -> list[EmailMessage]:
+    return [part for part in mail.iter_parts() if isinstance(part, EmailMessage)]
 
 
 def test_a_mail_has_all_that_mail_programs_want() -> None:
@@ -41,7 +45,7 @@ def test_long_addresses_are_sent_as_they_are() -> None:
     pause = "https://tidings.example/readers/" + "a1b2" * 40
     shown = digest({}, links=LINKS._replace(pause=pause))
     settings = SmtpSettings("localhost", f"t@{'films.' * 20}example", 25)
-    lines = digest_mail(settings, "a@b.example", shown, "0f" * 24, 0).as_bytes().split(b"\r\n")
+    lines = digest_mail(settings, "a@b.example", shown, "0f" * 24, 0).split(b"\r\n")
     assert f"List-Unsubscribe: <{pause}>".encode() in lines
     assert f"Message-ID: <{'0f' * 24}@{'films.' * 20}example>".encode() in lines
 
@@ -68,9 +72,24 @@ def test_hostile_text_changes_no_header_and_no_part(shown: Digest) -> None:
     assert document.get_content().replace("\r\n", "\n") == html_layout(shown)
 
 
+@given(digests)
+def test_a_mail_reads_as_one_of_the_standard_library(shown: Digest) -> None:
+    written = EmailMessage(policy=SMTP)
+    written["From"], written["To"] = SETTINGS.sender, "ada@example.org"
+    written["Subject"] = shown.heading
+    written.set_content(text_layout(shown), cte="quoted-printable")
+    written.add_alternative(html_layout(shown), subtype="html", cte="quoted-printable")
+    read, mail = message_from_bytes(written.as_bytes(), policy=default), arrived(shown)
+    assert isinstance(read, EmailMessage)
+    assert all(mail[name] == read[name] for name in ("From", "To", "Subject"))
+    assert [part.get_content() for part in parts(mail)] == [
+        part.get_content() for part in parts(read)
+    ]
+
+
 def test_a_mail_that_is_sent_again_is_the_same() -> None:
     shown = digest({"title": "--=_0f3c", "summary": "x" * 75 + " --=_0f3c--" * 9})
-    mails = {digest_mail(SETTINGS, "a@b.example", shown, "0f3c", 0).as_bytes() for _ in range(3)}
+    mails = {digest_mail(SETTINGS, "a@b.example", shown, "0f3c", 0) for _ in range(3)}
     assert len(mails) == 1
     assert len(list(arrived(shown).iter_parts())) == 2
 
@@ -78,6 +97,6 @@ def test_a_mail_that_is_sent_again_is_the_same() -> None:
 @given(digests)
 def test_lines_are_as_short_as_servers_want(shown: Digest) -> None:
     mail = digest_mail(SETTINGS, "ada@example.org", shown, "0f3c", 0)
-    lines = mail.as_bytes().split(b"\r\n")
+    lines = mail.split(b"\r\n")
     assert max(map(len, lines)) <= 998
     assert all(line.isascii() for line in lines)

@@ -4,7 +4,6 @@ import smtplib
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,9 +22,10 @@ HERE = Path()
 TO = "ada@example.org"
 
 
-@pytest.fixture(scope="module")
-def box() -> Iterator[Mailbox]:
+@pytest.fixture(scope="module", params=[["PIPELINING"], []], ids=["at once", "one by one"])
+def box(request: pytest.FixtureRequest) -> Iterator[Mailbox]:
     with mail_server() as box:
+        box.extensions = request.param
         yield box
 
 
@@ -34,7 +34,7 @@ def local(box: Mailbox, **more: Any) -> SmtpSettings:
     return SmtpSettings.load(form | more, HERE)
 
 
-def mail(settings: SmtpSettings) -> EmailMessage:
+def mail(settings: SmtpSettings) -> bytes:
     return code_mail(settings, TO, "Grüße\n", "name", 0)
 
 
