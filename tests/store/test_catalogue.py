@@ -114,6 +114,14 @@ def test_a_subscription_can_move_to_another_subscriber(catalogue: Catalogue) -> 
     assert ids(catalogue, "subscription", "bob") == ["s1"]
 
 
+def test_several_entries_are_found_by_their_ids(catalogue: Catalogue) -> None:
+    catalogue.put(person("ann"), wish("s2"), wish("s1"), wish("s3"))
+    catalogue.remove("subscription", "s3")
+    found = catalogue.find("subscription", ["s3", "s2", "ann", "s1", "s2"])
+    assert [entry.id for entry in found] == ["s1", "s2"]
+    assert catalogue.find("subscription", []) == []
+
+
 def test_pages_are_in_order_of_id_after_an_id(catalogue: Catalogue) -> None:
     catalogue.put(*map(wish, ("s2", "s10", "S3", "é")), person("s1"))
     assert ids(catalogue, "subscription") == ["S3", "s10", "s2", "é"]

@@ -172,11 +172,10 @@ def interest_words(store: Store, deliveries: Sequence[Delivery]) -> dict[str, st
     """
     names = {name for delivery in deliveries for name in delivery.matched}
     words = dict[str, str]()
-    for name in names:
-        entry = store.catalogue.get(SUBSCRIPTION, name)
-        where = entry.form.get("where") if entry is not None and entry.form else None
+    for entry in store.catalogue.find(SUBSCRIPTION, names):
+        where = entry.form.get("where") if entry.form else None
         if isinstance(where, str) and len(where) <= _MOST_WORDS:
-            words[name] = where
+            words[entry.id] = where
     return words
 
 

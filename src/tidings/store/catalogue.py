@@ -105,6 +105,17 @@ class Catalogue:
         rows = self._rows(f"{_SELECT} kind = ? AND id = ?", check_kind(kind), name)
         return next(read_entries(rows), None)
 
+    def find(self, kind: str, names: Iterable[str]) -> list[CatalogueEntry]:
+        """Return the current entries of records, of those that exist, in order of id."""
+        wanted, rows = sorted(set(names)), list[Row]()
+        for first in range(0, len(wanted), _CHUNK):
+            some = wanted[first : first + _CHUNK]
+            places = ", ".join("?" * len(some))
+            rows += self._rows(
+                f"{_SELECT} kind = ? AND id IN ({places}) ORDER BY id", check_kind(kind), *some
+            )
+        return [*read_entries(rows)]
+
     def page(
         self, kind: str, subscriber: str | None = None, after: str = "", limit: int = 100
     ) -> list[CatalogueEntry]:
