@@ -179,8 +179,9 @@ class WayIn:
         return bool(part)
 
 
-FILES = max(12, KILLS)
-LIMITED = {"maxRecordsPerTrigger": 1 if KILLS else 15}
+FILES = max(12, KILLS // 2)
+LIMITS = {"local": 1, "spark": 4} if KILLS else {"local": 15, "spark": 15}
+"""Messages of a batch, which takes seconds on Spark."""
 
 
 class Opening(NamedTuple):
@@ -196,10 +197,15 @@ class Opening(NamedTuple):
         """A name that only this test uses."""
         return f"films-{self.engine}"
 
+    @property
+    def limited(self) -> dict[str, int]:
+        """The option of a source that limits its batches."""
+        return {"maxRecordsPerTrigger": LIMITS[self.engine]}
+
     def way_in(self, kind: str, options: dict[str, Any], send: Send) -> WayIn:
         """Write a stream and a config; return the way by which its lines are to be sent."""
         expected = write_stream(self.folder, FILES)
-        config = write_config(self.folder, kind, {**options, **LIMITED})
+        config = write_config(self.folder, kind, {**options, **self.limited})
         return WayIn(config, expected, send, lines(self.folder))
 
 
@@ -220,7 +226,7 @@ def from_kinesis(opening: Opening) -> WayIn:
 def from_kafka(opening: Opening) -> WayIn:
     folder, brokers = opening.folder, opening.receivers.brokers
     expected = write_stream(folder, FILES)
-    config = kafka(folder, brokers.address, maxOffsetsPerTrigger=LIMITED["maxRecordsPerTrigger"])
+    config = kafka(folder, brokers.address, maxOffsetsPerTrigger=LIMITS[opening.engine])
     return WayIn(config, expected, partial(brokers.send, "films", partition=0), lines(folder))
 
 
@@ -251,7 +257,7 @@ def from_mqtt(opening: Opening) -> WayIn:
     (folder / "mosquitto").mkdir()
     broker = opening.stack.enter_context(running_mosquitto(folder / "mosquitto"))
     expected = write_stream(folder, FILES)
-    config = test_mqtt.config(folder, broker, "films", **LIMITED)
+    config = test_mqtt.config(folder, broker, "films", **opening.limited)
     first = start(config, opening.engine)  # the session begins
     assert first.wait() == 0, first.output()
     return WayIn(config, expected, partial(broker.send, "films"), lines(folder))
@@ -266,7 +272,7 @@ def from_rss(opening: Opening) -> WayIn:
     url = server.set("/feed", Answer(test_feeds.rss(*range(60))))
     calm = opening.folder / "calm"
     calm.mkdir()
-    configs = [test_feeds.config(each, url, **LIMITED) for each in (calm, opening.folder)]
+    configs = [test_feeds.config(each, url, **opening.limited) for each in (calm, opening.folder)]
     for config in configs:
         config.write_text(config.read_text().replace('"120s"', '"0s"'))
     run_here(configs[0])
