@@ -1,6 +1,7 @@
 """The dispatcher: order, pauses, rates, several at once, and senders that misbehave."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -112,7 +113,11 @@ def test_many_channels_that_others_serve_do_not_hide_those_behind_them(file_stor
     assert {get(file_store, key).sent for key in own} == {len(EVENTS)}
 
 
-def test_a_sender_that_breaks_is_a_failure_of_its_channel(file_store: Store) -> None:
+def test_a_sender_that_breaks_is_a_failure_of_its_channel(
+    file_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
     def broken(_: Message) -> Outcome:
         raise ZeroDivisionError("swordfish")
 
@@ -127,6 +132,8 @@ def test_a_sender_that_breaks_is_a_failure_of_its_channel(file_store: Store) -> 
         reason = str(get(file_store, key).reason)
         assert reason in ("unexpected ZeroDivisionError", "the variable X is not set")
         file_store.channels.remove(key)
+    assert "swordfish" not in caplog.text.replace('ZeroDivisionError("swordfish")', "")  # the code
+    assert ", in broken\n" in caplog.text
 
 
 def test_what_is_given_up_can_be_tried_again(file_store: Store) -> None:

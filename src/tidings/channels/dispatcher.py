@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from threading import Event as Flag
+from traceback import format_tb
 from typing import Final
 
 from tidings.channels.group_commit import GroupCommit
@@ -230,7 +231,8 @@ class Dispatcher:
             failed = channel_failed(channel, described(error), self._now_us())
             return await self._note(channel, failed)
         except Exception as error:  # noqa: BLE001 - a sender must not stop those of other channels
-            _LOG.debug("channel %s", channel.id, exc_info=True)  # its text may hold a secret
+            # Where, but not what it says, which may be a secret.
+            _LOG.debug("channel %s\n%s", channel.id, "".join(format_tb(error.__traceback__)))
             reason = f"unexpected {type(error).__name__}"
             return await self._note(channel, channel_failed(channel, reason, self._now_us()))
         in_order = opened.sender.in_order
