@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.formats.arrow import read_events
+from tidings.formats.arrow import read_event_columns, read_events
 from tidings.formats.arrow_by_column import quick_events
 from tidings.formats.arrow_by_row import AS_READ, EVENT_COLUMNS, Cells, Convert
 from tidings.formats.csv_file import array, boolean, number
 from tidings.model.dead_letter import BadRecord
+from tidings.model.event_columns import TextEntries
 from tidings.model.records import Event
 
 TIMES = [0, 1, -1, 1_500_000, 253_402_300_799, -62_135_596_800, 2**62, -(2**62)]
@@ -126,6 +127,48 @@ def test_whole_columns_give_what_cells_give(table):
 @given(tables(), some_cells())
 def test_converted_columns_give_what_converted_cells_give(table, cells):
     assert list(map(seen, read_events(table, cells))) == list(map(seen, one_by_one(table, cells)))
+
+
+@given(tables())
+def test_entries_by_column_are_the_attributes_of_the_events(table):
+    for batch in table.to_batches():
+        columns, records = read_event_columns(batch), [*read_events(batch)]
+        if columns is None:
+            continue
+        attributes: list[dict[str, Any]] = [{} for _ in records]
+        for entries in columns.entries:
+            values = (
+                map(entries.texts.__getitem__, entries.text.tolist())
+                if isinstance(entries, TextEntries)
+                else entries.value.tolist()
+            )
+            for event, name, value in zip(entries.event, entries.name, values, strict=True):
+                attributes[event][columns.names[name]] = value
+        assert [*columns] == records
+        assert [one.attributes for one in records] == attributes
+        assert sum(len(part.event) for part in columns.entries) == sum(map(len, attributes))
+        numbers = [-1 if one.sequence is None else one.sequence for one in records]
+        assert (columns.us.tolist(), columns.sequence.tolist()) == (
+            [one.published_us for one in records],
+            numbers,
+        )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[("a", 1.0), ("a", 2.0)]] * 2, pa.map_(pa.string(), pa.float64())),
+        pa.array([[("stars", 1.0)]] * 2, pa.map_(pa.string(), pa.float64())),
+        pa.array([1.0, float("nan")]),
+        pa.array([True, False]),
+        pa.array([b"\xff", b"a"]).view(pa.string()),
+    ],
+)
+def test_what_may_be_wrong_is_not_read_by_column(column):
+    rows = plain(2)
+    rows = {name: rows[name] for name in ("id", "published_at", "stars")}
+    assert read_event_columns(pa.record_batch(rows)) is not None
+    assert read_event_columns(pa.record_batch(rows | {"x": column})) is None
 
 
 def plain(rows: int) -> dict[str, Any]:

@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import InvalidForm, shown
-from tidings.formats.arrow_by_column import EventNumbers, quick_events, quick_numbers
+from tidings.formats.arrow_by_column import (
+    EventNumbers,
+    quick_columns,
+    quick_events,
+    quick_numbers,
+)
 from tidings.formats.arrow_by_row import (
     AS_READ,
     EVENT_COLUMNS,
@@ -36,6 +41,7 @@ from tidings.formats.arrow_by_row import (
 from tidings.formats.arrow_validation import validate_fully
 from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, Failure, try_call
+from tidings.model.event_columns import ColumnEvents
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import Family, Range, Value, time_us
@@ -187,6 +193,17 @@ def read_valid_events(
     columns = event_columns(table.schema)
     quick = partial(quick_events, cells=cells)
     return read_rows(table, Reading(columns, lambda row: _event(row, cells), quick, limits))
+
+
+def read_event_columns(batch: pa.RecordBatch, *, limits: Limits = TRUSTED) -> ColumnEvents | None:
+    """Return the events that `read_valid_events` yields, by column.
+
+    None if a row is refused, or if an attribute is something else than one text or number.
+    """
+    if not is_within(batch, limits):
+        return None
+    columns = try_call(quick_columns, batch, lambda: [*read_valid_events(batch, limits=limits)])
+    return None if isinstance(columns, Failure) else columns
 
 
 def read_event_numbers(

@@ -5,7 +5,7 @@ file, are converted once for each distinct value. If a cell may be invalid, the 
 an error is raised, and the batch is read row by row.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import InvalidEvent
 from tidings.formats.arrow_by_row import (
     AS_READ,
@@ -27,6 +27,7 @@ from tidings.formats.arrow_by_row import (
 )
 from tidings.model import validate
 from tidings.model.content import Content, read_content
+from tidings.model.event_columns import UNNUMBERED, ColumnEvents, NumberEntries, TextEntries
 from tidings.model.limits import CONTENT
 from tidings.model.records import LAST_SEQUENCE, Event, PublicationTime
 from tidings.model.values import EARLIEST, LATEST, SECOND_US, attribute_value, moment
@@ -34,6 +35,8 @@ from tidings.model.values import EARLIEST, LATEST, SECOND_US, attribute_value, m
 _TEXTS: Final = (types.is_string, types.is_large_string)
 _PLAIN: Final = (*_TEXTS, types.is_integer, types.is_boolean)
 """Types whose values are all valid and need no conversion."""
+_MOST_CELLS: Final = 256
+"""Cells per entry up to which a table of events by names finds one that occurs twice."""
 
 
 def quick_events(batch: pa.RecordBatch, cells: Cells = AS_READ) -> list[Event] | None:
@@ -101,6 +104,94 @@ def quick_numbers(batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers |
         elif not types.is_boolean(column.type):
             return None
     return EventNumbers(ids.cast(pa.string()), rows)
+
+
+def quick_columns(
+    batch: pa.RecordBatch, build: Callable[[], Sequence[Event]]
+) -> ColumnEvents | None:
+    """Return the events of a batch by column; `build` returns them as objects.
+
+    None, or an error, if a cell may be invalid, or has a value other than one text or number.
+    """
+    columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
+    if "" in columns or CONTENT in columns:
+        return None
+    id_column, times = columns.pop("id"), columns.pop("published_at")
+    numbers = _numbers(columns.pop("sequence", None), None, batch.num_rows)
+    ids = _ids(id_column, None)
+    us = None if times.null_count else _time_ticks(times)
+    if ids is None or us is None or numbers is None:
+        return None
+    names, entries = dict[str, int](), list[TextEntries | NumberEntries]()
+    reserved = {*columns, *EVENT_COLUMNS}
+    for name, column in columns.items():
+        if types.is_null(column.type):
+            continue
+        part = (
+            _map_entries(column, names, reserved)
+            if types.is_map(column.type)
+            else _column_entries(name, column, names)
+        )
+        if part is None:
+            return None
+        entries.append(part)
+    if _some_twice(entries, batch.num_rows, len(names)):
+        return None
+    sequence = [UNNUMBERED if number is None else number for number in numbers]
+    return ColumnEvents(ids, us, np.array(sequence, np.int64), [*names], entries, build)
+
+
+def _map_entries(
+    column: pa.Array, names: dict[str, int], reserved: Container[str]
+) -> TextEntries | NumberEntries | None:
+    """Return the entries of maps, and number their names; None if one may be invalid."""
+    maps = column.drop_null()
+    whole = maps.take(pa.array(np.arange(len(maps))))  # drops the entries of other slices
+    keys, items = whole.keys, whole.items
+    if not _is(keys, _TEXTS) or keys.null_count or items.null_count:
+        return None
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    event = np.repeat(rows, np.diff(whole.offsets.to_numpy()))
+    keys.validate(full=True)
+    coded = keys.dictionary_encode()
+    listed = coded.dictionary.to_pylist()
+    if any(name == "" or name in reserved for name in listed):
+        return None
+    numbers = np.array([names.setdefault(name, len(names)) for name in listed], np.int32)
+    return _entries(event, numbers[coded.indices.to_numpy()] if listed else numbers, items)
+
+
+def _column_entries(
+    name: str, column: pa.Array, names: dict[str, int]
+) -> TextEntries | NumberEntries | None:
+    """Return the entries of a column that is one attribute."""
+    event = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    number = names.setdefault(name, len(names))
+    values = column.drop_null() if column.null_count else column
+    return _entries(event, np.full(len(event), number, np.int32), values)
+
+
+def _entries(event: Int64s, name: Int32s, values: pa.Array) -> TextEntries | NumberEntries | None:
+    if _is(values, _TEXTS):
+        values.validate(full=True)  # text that is not UTF-8 is a bad record
+        coded = values.dictionary_encode()
+        codes = coded.indices.to_numpy().astype(np.int32)
+        return TextEntries(event, name, codes, coded.dictionary.to_pylist())
+    if types.is_integer(values.type) or types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        return NumberEntries(event, name, numbers) if np.isfinite(numbers).all() else None
+    return None
+
+
+def _some_twice(entries: Sequence[TextEntries | NumberEntries], events: int, names: int) -> bool:
+    """Return whether an event has an attribute twice."""
+    parts = [part.event * names + part.name for part in entries]
+    keys = np.concatenate([np.zeros(0, np.int64), *parts])
+    if events * names > _MOST_CELLS * len(keys):
+        return len(np.unique(keys)) < len(keys)
+    seen = np.zeros(events * names, np.bool_)
+    seen[keys] = True
+    return int(np.count_nonzero(seen)) < len(keys)
 
 
 def _contents(ids: list[str], column: pa.Array) -> Iterator[Content | None]:

@@ -103,6 +103,11 @@ class FolderPolicies:
             by_name.update(zip(own, table.policies_of(own), strict=True))
         return [by_name[name] for name in names]
 
+    @property
+    def some_paused(self) -> bool:
+        """Whether any subscriber is paused."""
+        return any(table.paused for table in self._tables)
+
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""
         return name in self._tables[part_of(name, len(self._tables))].paused

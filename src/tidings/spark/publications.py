@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats.arrow import (
     ReadEvents,
+    read_event_columns,
     read_event_numbers,
     read_events,
     read_valid_events,
@@ -34,6 +35,7 @@ from tidings.formats.arrow_by_column import EventNumbers
 from tidings.formats.event_source import showing
 from tidings.formats.files import read_event_line
 from tidings.model.dead_letter import BadRecord, Failure, try_call
+from tidings.model.event_columns import ColumnEvents
 from tidings.model.limits import CONTENT, TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 from tidings.spark.match_stage.matcher_source import MatcherSource
@@ -74,6 +76,10 @@ class ReadColumns:
     def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
         """Read a batch."""
         return read_valid_events(batch, limits=self.limits)
+
+    def columns(self, batch: pa.RecordBatch) -> ColumnEvents | None:
+        """Read a batch by column, or return None if it has to be read by event."""
+        return read_event_columns(batch, limits=self.limits)
 
     def numbers(self, batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers | None:
         """Read some attributes of a batch of numbers, or return None if it may hold others."""

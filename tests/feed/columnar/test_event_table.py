@@ -14,7 +14,8 @@ from tidings.diversify.distance import Jaccard
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.errors import StateError
-from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, FeatureCache, FeatureTable
+from tidings.feed.columnar.event_table import EventTable, FeatureCache, FeatureTable
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Event
 
 

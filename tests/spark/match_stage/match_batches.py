@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.formats.arrow import events_to_table
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Event, Match
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
-from tidings.spark.match_stage.match_batch import MatchBatch, packed_contents
+from tidings.spark.match_stage.match_batch import MatchBatch, texts_if_any
 from tidings.spark.state_stage.outcomes import ArrivedRows, pack_rows
 from tidings.spark.state_stage.watermark import Tick
 
@@ -38,7 +38,7 @@ def match_batch(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> 
         ),
         subscribers=subscribers,
         subscriptions=subscriptions,
-        contents=packed_contents(event.content_json or "" for event in events),
+        contents=texts_if_any(event.content_json or "" for event in events),
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.spark.match_stage.match_batches import match_batch
 
-from tidings.feed.columnar.event_table import UNNUMBERED
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Event, Match
 from tidings.rank.matches import Matches
 from tidings.spark.match_stage.match_batch import MatchBatch
@@ -75,7 +75,8 @@ def written_out(batch: MatchBatch) -> list[Any]:
             (batch.subscribers[number], rank, [batch.subscriptions[each] for each in matched])
             for number, rank, matched in batch.matches.rows(place)
         ]
-        columns = (int(batch.us[place]), int(batch.sequence[place]), batch.forms[place])
+        form = batch.forms[place] if batch.forms else ""
+        columns = (int(batch.us[place]), int(batch.sequence[place]), form)
         rows.append((event, *columns, matches))
     return rows
 

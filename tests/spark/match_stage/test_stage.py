@@ -17,13 +17,13 @@ from tests.rank.bulk.test_ranker import EVENTS
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
 from tidings.errors import InvalidPolicy
-from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.formats.arrow import events_to_table, read_events
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.mapped_matcher import build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher, in_memory_matcher
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.event_columns import UNNUMBERED
 from tidings.rank.matcher import Matcher
 from tidings.score.relaxed import Relaxed
 from tidings.spark.match_stage import stage
@@ -311,7 +311,7 @@ def test_events_have_their_times_and_sequence_numbers():
     assert batch.events == ["e1", "e3"]
     assert batch.us.tolist() == [3_000_000, 2_000_000]
     assert batch.sequence.tolist() == [9, UNNUMBERED]
-    assert batch.forms == ["", ""]
+    assert not batch.forms
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def test_a_batch_that_is_alone_delivers_as_the_engine_does(
     ]
     alone = BucketSettings(alone=True)
     policies = ListedPolicies.of(matcher.subscribers)
-    runner = BucketRunner(policies, alone, read_events, only_deliveries)
+    settings = alone._replace(only_deliveries=only_deliveries)
+    runner = BucketRunner(policies, settings, read_events)
     table = runner.in_batch()((pa.scalar(0),), pa.Table.from_pylist(rows))
     everything = BucketRunner(policies, alone, read_events).in_batch()
     outcomes = everything((pa.scalar(0),), pa.Table.from_pylist(rows))

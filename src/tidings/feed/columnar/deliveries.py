@@ -341,7 +341,7 @@ def resolved(
             if pool is None
             else gathered(pool, subscriber)
         ),
-        events=[tables.events.id(slot) for slot in slots.tolist()],
+        events=_picked(tables.events.ids, slots),
         contents=[*map(tables.events.contents.get, slots.tolist())],
         event=event,
         windows=batch.windows,

@@ -22,12 +22,11 @@ from tidings.feed.columnar.kernels.layout import FeatureColumns
 from tidings.formats.binary import damaged, reading
 from tidings.model import named_parts
 from tidings.model.content import read_content
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Event
 from tidings.rules.different import Different
 from tidings.window.snapshot_fields import read_event
 
-UNNUMBERED: Final = -1
-"""The sequence of an event that has none."""
 _GAP: Final = 1 << 40
 _LARGEST: Final = 1 << 61
 _FIRST_SIZE: Final = 64

@@ -21,7 +21,7 @@ from tidings.feed.columnar.deliveries import (
     object_deliveries,
 )
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
+from tidings.feed.columnar.event_table import EventTable, check_content, read_form
 from tidings.feed.columnar.id_tables import EnrolledSubscribers, MatchedSets
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TIME, Offers
 from tidings.feed.columnar.peek import current_diverse, current_ranked
@@ -32,6 +32,7 @@ from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
 from tidings.feed.policy_key import counts_published
 from tidings.feed.protocol import Offer, report_set_aside
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matches import Matches

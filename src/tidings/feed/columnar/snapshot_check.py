@@ -15,7 +15,7 @@ from tidings.compiled.array_types import AnyArray, Int64s
 from tidings.errors import shown
 from tidings.feed.columnar import policy_codes
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
+from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels.layout import (
     HISTORY,
     JUMPING,
@@ -37,6 +37,7 @@ from tidings.feed.columnar.kernels.validate import (
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.feed.snapshot_header import FRAME, Arrays
 from tidings.formats.binary import check, damaged
+from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
 

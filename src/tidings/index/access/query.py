@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import offsets
+from tidings.index.access.encode_columns import encode_columns
 from tidings.index.access.kernels.match import (
     EventBatch,
     MatchScratch,
@@ -32,6 +33,7 @@ from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.terms import UNNAMED, FamilyTerms
 from tidings.index.access.vocabulary import Vocabulary, ordered
+from tidings.model.event_columns import ColumnEvents
 from tidings.model.records import Event, Subscription
 from tidings.model.values import Range, Token, tokens
 
@@ -355,12 +357,15 @@ def encode_events(vocabulary: Vocabulary, events: Sequence[Event]) -> Encoding:
     """Encode events; start again if another reader has replaced the full cache."""
     while True:
         cache = vocabulary.open_cache()
-        encoder = _EventEncoder(vocabulary)
-        for event in events:
-            encoder.add(event)
+        if isinstance(events, ColumnEvents):
+            encoded = encode_columns(vocabulary, events)
+        else:
+            encoder = _EventEncoder(vocabulary)
+            for event in events:
+                encoder.add(event)
+            encoded = encoder.encoded()
         if vocabulary.cache is cache:
             vocabulary.events += len(events)
-            encoded = encoder.encoded()
             most = int(np.diff(encoded.spans.reshape(-1, 4)[:, :2]).max(initial=0))
             return Encoding(encoded, cache.table, most * max(1, cache.longest))
 

@@ -4,7 +4,7 @@ The matches of one Arrow batch travel with the names behind their numbers. Numbe
 one batch only, so stages need not agree on any numbering; batches that are merged are renumbered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -19,8 +19,8 @@ from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
 from tidings.rank.matches import Matches
 
-# Version 2 had no content.
-FRAME: Final = Frame(b"tidings-parcel", 3, "a match batch", older=(2,))
+# Version 2 had no content, and up to version 3 there was a form of every event.
+FRAME: Final = Frame(b"tidings-parcel", 4, "a match batch", older=(2, 3))
 _DTYPES: Final = {
     "us": np.int64,
     "sequence": np.int64,
@@ -32,6 +32,7 @@ _DTYPES: Final = {
 }
 _MATCH_COLUMNS: Final = ("starts", "owners", "ranks", "matched_starts", "matched")
 """The columns of `Matches` by their names on the wire."""
+_OPTIONAL: Final = frozenset({"forms", "contents"})
 _LARGEST_SCORE: Final = 1e200
 """Sums of a history's scores stay finite."""
 _PUBLICATION_ORDER: Final = [("us", "ascending"), ("sequence", "ascending"), ("id", "ascending")]
@@ -45,7 +46,7 @@ class MatchBatch(NamedTuple):
     Match m is of subscriber `subscribers[matches.subscribers[m]]`; its matched subscriptions are
     numbers of `subscriptions`, in order of their ids. `forms` has events as JSON text, which is
     empty where no subscriber of the bucket needs more than the id. `contents` has the content of
-    each event as JSON text, empty where it has none; the list is empty if none of them has any.
+    each event as JSON text, empty where it has none. Either list is empty if all its texts are.
     """
 
     events: Sequence[str]
@@ -82,19 +83,27 @@ class MatchBatch(NamedTuple):
             events=list(chain.from_iterable(batch.events for batch in batches)),
             us=np.concatenate([batch.us for batch in batches]),
             sequence=np.concatenate([batch.sequence for batch in batches]),
-            forms=list(chain.from_iterable(batch.forms for batch in batches)),
+            forms=_merged_texts(batches, lambda batch: batch.forms),
             matches=Matches.concatenated(renumbered),
             subscribers=subscribers,
             subscriptions=subscriptions,
-            contents=_merged_contents(batches),
+            contents=_merged_texts(batches, lambda batch: batch.contents),
         )
 
     def publication_order(self) -> Int64s:
         """Return the positions of the events sorted by time, then sequence, then id."""
+        by_time = np.argsort(self.us, kind="stable")
+        if (np.diff(self.us[by_time]) > 0).all():
+            return by_time
         ids = pa.array(self.events, pa.large_string())
         table = pa.table({"us": self.us, "sequence": np.maximum(self.sequence, 0), "id": ids})
         order = pc.sort_indices(table, sort_keys=_PUBLICATION_ORDER)
         return np.asarray(order.to_numpy().astype(np.int64))
+
+    def ordered(self) -> "MatchBatch":
+        """Return the batch in order of publication."""
+        order = self.publication_order()
+        return self if (np.diff(order) == 1).all() else self.select(order)
 
     def select(self, events: Int64s) -> "MatchBatch":
         """Return the events at some positions, in that order, and only the names they need."""
@@ -106,13 +115,11 @@ class MatchBatch(NamedTuple):
             events=[self.events[position] for position in positions],
             us=self.us[events],
             sequence=self.sequence[events],
-            forms=[self.forms[position] for position in positions],
+            forms=_picked(self.forms, positions),
             matches=matches._replace(subscribers=owners, matched=matched),
             subscribers=subscribers,
             subscriptions=subscriptions,
-            contents=packed_contents(self.contents[position] for position in positions)
-            if self.contents
-            else (),
+            contents=_picked(self.contents, positions),
         )
 
     def without_events(self, events: AbstractSet[str]) -> "MatchBatch":
@@ -144,18 +151,21 @@ class MatchBatch(NamedTuple):
 
         The form of an event is present if some part had it.
         """
-        ordered = self.select(self.publication_order())
+        ordered = self.ordered()
         pairs = zip(ordered.events, ["", *ordered.events], strict=False)
         first = np.array([id != before for id, before in pairs], np.bool_).nonzero()[0]
         ends = np.append(first, len(ordered.events))
         runs = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-        contents = (max(ordered.contents[begin:end]) for begin, end in runs)
+        forms, contents = (
+            [max(texts[begin:end]) for begin, end in runs] if texts else ()
+            for texts in (ordered.forms, ordered.contents)
+        )
         return ordered._replace(
             events=[ordered.events[position] for position in first.tolist()],
-            contents=list(contents) if ordered.contents else (),
+            contents=contents,
             us=ordered.us[first],
             sequence=ordered.sequence[first],
-            forms=[max(ordered.forms[begin:end]) for begin, end in runs],
+            forms=forms,
             matches=ordered.matches._replace(starts=ordered.matches.starts[ends]),
         )
 
@@ -167,8 +177,9 @@ class MatchBatch(NamedTuple):
         """Return the columns by their names on the wire."""
         columns = self._asdict()
         del columns["matches"]
-        if not self.contents:
-            del columns["contents"]
+        for name in ("forms", "contents"):
+            if not columns[name]:
+                del columns[name]
         names = {name: columns.pop(name) for name in ("subscribers", "subscriptions")}
         return columns | dict(zip(_MATCH_COLUMNS, self.matches, strict=True)) | names
 
@@ -177,24 +188,32 @@ class MatchBatch(NamedTuple):
         """Read packed bytes; damaged ones are refused."""
         _, columns = FRAME.unpack(state)
         with reading(FRAME.name):
-            names = {*cls._fields, *_MATCH_COLUMNS} - {"matches", "contents"}
-            check(columns.keys() - {"contents"} == names, FRAME.name, "it has other columns")
+            names = {*cls._fields, *_MATCH_COLUMNS} - {"matches", *_OPTIONAL}
+            check(columns.keys() - _OPTIONAL == names, FRAME.name, "it has other columns")
+            columns = {"forms": []} | columns
             _check(columns)
             matches = Matches(*(columns.pop(name) for name in _MATCH_COLUMNS))
             return cls(**columns, matches=matches)
 
 
-def packed_contents(contents: Iterable[str]) -> Sequence[str]:
-    """Return the contents of events, or nothing if none of them has any."""
-    texts = list(contents)
-    return texts if any(texts) else ()
+def texts_if_any(texts: Iterable[str]) -> Sequence[str]:
+    """Return texts, or nothing if all of them are empty."""
+    listed = list(texts)
+    return listed if any(listed) else ()
 
 
-def _merged_contents(batches: Sequence[MatchBatch]) -> Sequence[str]:
-    if not any(batch.contents for batch in batches):
+def _picked(texts: Sequence[str], positions: Sequence[int]) -> Sequence[str]:
+    return texts_if_any(map(texts.__getitem__, positions)) if texts else ()
+
+
+def _merged_texts(
+    batches: Sequence[MatchBatch], column: Callable[[MatchBatch], Sequence[str]]
+) -> Sequence[str]:
+    """Return one of the columns that may be empty, for the events of all batches."""
+    if not any(map(column, batches)):
         return ()
-    contents = (batch.contents or [""] * len(batch.events) for batch in batches)
-    return list(chain.from_iterable(contents))
+    texts = (column(batch) or [""] * len(batch.events) for batch in batches)
+    return list(chain.from_iterable(texts))
 
 
 def _check(columns: Columns) -> None:
@@ -213,8 +232,9 @@ def _check(columns: Columns) -> None:
             f"column {name} has another type",
         )
     count = len(columns["events"])
-    for name in {"forms", "contents"} & columns.keys():
-        check(count == len(columns[name]), FRAME.name, f"column {name} has another length")
+    for name in _OPTIONAL & columns.keys():
+        fits = len(columns[name]) in (0, count)
+        check(fits, FRAME.name, f"column {name} has another length")
     _check_range(columns, "us", count, EARLIEST_US, LATEST_US)
     _check_range(columns, "sequence", count, -1, LAST_SEQUENCE)
     matches = _check_starts(columns, "starts", count)

@@ -13,11 +13,12 @@ from tidings.formats.arrow import MATCHES, ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher, TargetColumns
 from tidings.index_files.subscriber_table import OverlaidStrings
 from tidings.model.dead_letter import BadRecord, Finished
+from tidings.model.event_columns import ids_of, times_of
 from tidings.model.records import Event
 from tidings.score import Scorer
 from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.matcher_source import MatcherSource
-from tidings.spark.match_stage.stage import BatchSizer, by_part
+from tidings.spark.match_stage.stage import BatchSizer, by_part, read_columns
 from tidings.spark.publications import ReadColumns
 
 ROW: Final = "tidings_row"
@@ -55,7 +56,9 @@ def match_batches(
     """
     sizer = BatchSizer()
     for part, rows in by_part(batches):
-        events = [event for event in read(rows) if isinstance(event, Event)]
+        events: Sequence[Event] | None = read_columns(read, rows)
+        if events is None:
+            events = [event for event in read(rows) if isinstance(event, Event)]
         matcher = source.matcher(part)
         for some in sizer.split(part, matcher, events):
             for result in bisect(partial(match_rows, matcher), some):
@@ -68,8 +71,7 @@ def match_rows(matcher: OverlayMatcher, events: Sequence[Event]) -> pa.RecordBat
     """Return the matches of events, event by event, as rows of MATCHES."""
     matches = matcher.match_many(events, [])
     event = matches.events
-    us = np.array([event.published_us for event in events], np.int64)
-    ids = pa.array([event.id for event in events], pa.string())
+    us, ids = times_of(events), pa.array(ids_of(events), pa.string())
     matched = pa.ListArray.from_arrays(
         pa.array(matches.matched_starts, pa.int32()), _texts(matcher.ids, matches.matched)
     )

@@ -21,12 +21,19 @@ from tidings.compiled.array_types import Bools, Int32s, Int64s
 from tidings.compiled.arrays import offsets
 from tidings.compiled.jit import kernel, write_progress
 from tidings.errors import InvalidPolicy, clipped, shown
-from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.feed.policy_key import counts_published, unregistered
 from tidings.formats.arrow import ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
 from tidings.model.dead_letter import BadRecord, Culprit, Failure, try_call
+from tidings.model.event_columns import (
+    UNNUMBERED,
+    ColumnEvents,
+    contents_of,
+    ids_of,
+    sequences_of,
+    times_of,
+)
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time, parse_time_us
 from tidings.policy import Policy
@@ -42,8 +49,9 @@ from tidings.rank.bulk.protocol import Unranked
 from tidings.rank.matches import Matches
 from tidings.spark.bisect_failures import bisect
 from tidings.spark.match_stage.event_watch import EventWatch, Observations
-from tidings.spark.match_stage.match_batch import MatchBatch, packed_contents
+from tidings.spark.match_stage.match_batch import MatchBatch, texts_if_any
 from tidings.spark.match_stage.matcher_source import MatcherSource
+from tidings.spark.publications import ReadColumns
 from tidings.spark.state_stage.outcomes import pack_rows
 
 # Matching of some events, with the matches split by the buckets of their subscribers.
@@ -110,7 +118,7 @@ def _drop_uncountable(
     matcher: OverlayMatcher, events: Sequence[Event], matches: Matches
 ) -> tuple[Matches, list[Event]]:
     """Drop matches of events without a sequence for subscribers that count; return these events."""
-    bare = np.array([event.sequence is None for event in events], np.bool_)
+    bare = sequences_of(events) == UNNUMBERED
     counting = matcher.numbers(_counts)[:, 0].astype(np.bool_)
     if not (bare.any() and counting.any()):
         return matches, []
@@ -131,11 +139,9 @@ class _BatchBuilder:
         self, matcher: OverlayMatcher, events: Sequence[Event], split: BucketedMatches
     ) -> None:
         self._matcher, self._events, self._split = matcher, events, split
-        self._us = np.array([event.published_us for event in events], np.int64)
-        self._sequence = np.array(
-            [UNNUMBERED if event.sequence is None else event.sequence for event in events], np.int64
-        )
-        self._contents = packed_contents(event.content_json or "" for event in events)
+        self._ids, self._us = ids_of(events), times_of(events)
+        self._sequence = sequences_of(events)
+        self._contents = texts_if_any(contents_of(events))
         self._forms: dict[int, str] = {}
 
     def batch(self, firsts: Int64s, lengths: Int64s) -> MatchBatch:
@@ -149,10 +155,12 @@ class _BatchBuilder:
         compares = self._matcher.attributes[subscribers][split.subscribers[rows]]
         present = event_of[starts]
         return MatchBatch(
-            [self._events[position].id for position in present.tolist()],
+            [self._ids[position] for position in present.tolist()],
             self._us[present],
             self._sequence[present],
-            list(self._write_forms(present, np.logical_or.reduceat(compares, starts).tolist())),
+            list(self._write_forms(present, np.logical_or.reduceat(compares, starts).tolist()))
+            if compares.any()
+            else (),
             Matches(
                 np.append(starts, lengths[MATCHES]),
                 split.subscribers[rows],
@@ -162,7 +170,7 @@ class _BatchBuilder:
             ),
             self._matcher.names.take(subscribers),
             self._matcher.ids.take(subscriptions),
-            packed_contents(self._contents[position] for position in present.tolist())
+            texts_if_any(self._contents[position] for position in present.tolist())
             if self._contents
             else (),
         )
@@ -217,8 +225,8 @@ def prune_periods(matcher: OverlayMatcher, events: Sequence[Event], matches: Mat
 
 def _recency(events: Sequence[Event]) -> tuple[Int64s, Int64s]:
     """Return the times of events, and their positions with the newer, then the smaller id first."""
-    us = np.array([event.published_us for event in events], np.int64)
-    order = sorted(range(len(events)), key=lambda event: (-int(us[event]), events[event].id))
+    us, ids = times_of(events), ids_of(events)
+    order = sorted(range(len(events)), key=lambda event: (-int(us[event]), ids[event]))
     position = np.empty(len(events), np.int64)
     position[order] = np.arange(len(events))
     return us, position
@@ -301,7 +309,7 @@ class BatchSizer:
 class ReadRows(NamedTuple):
     """The events and bad records of some rows, and the rows that may be late."""
 
-    events: list[Event]
+    events: Sequence[Event]
     bad: list[BadRecord]
     rows: pa.RecordBatch
 
@@ -380,12 +388,15 @@ class MatchStage:
         if NOW in rows.schema.names:
             now_us = rows.column(NOW)[0].as_py() if rows.num_rows else None
             rows = rows.drop_columns([NOW])
+        latest_us = None if now_us is None or self.future_us is None else now_us + self.future_us
+        columns = read_columns(self.read, rows)
+        if columns is not None and (latest_us is None or columns.us.max(initial=0) <= latest_us):
+            return ReadRows(columns, [], rows)
         records = list(self.read(rows))
         events = [record for record in records if isinstance(record, Event)]
         bad = [record for record in records if isinstance(record, BadRecord)]
-        if now_us is None or self.future_us is None or not events:
+        if now_us is None or latest_us is None or not events:
             return ReadRows(events, bad, rows)
-        latest_us = now_us + self.future_us
         if max(event.published_us for event in events) <= latest_us:
             return ReadRows(events, bad, rows)
         ahead = [isinstance(e, Event) and e.published_us > latest_us for e in records]
@@ -409,16 +420,16 @@ class MatchStage:
 
     def _arrived_row(self, events: Sequence[Event], rows: pa.RecordBatch) -> dict[str, Any]:
         """Return the row that carries the arrived rows to one bucket, for the late table."""
-        oldest = min(event.published_us for event in events)
-        row = tick_row(bucket_of(events[0].id, self.buckets), oldest, 0)
+        oldest = int(times_of(events).min())
+        row = tick_row(bucket_of(ids_of(events)[0], self.buckets), oldest, 0)
         return row | {"kind": "rows", "body": pack_rows(rows)}
 
     def _rows(
         self, events: Sequence[Event], matched: MatchesByBucket, part: int
     ) -> list[dict[str, Any]]:
         """Return a row for every bucket of a part, and the dead letters."""
-        us = max(event.published_us for event in events)
-        sequence = max(event.sequence or 0 for event in events)
+        us = int(times_of(events).max())
+        sequence = max(0, int(sequences_of(events).max()))
         return [
             *(
                 _bucket_row(bucket, us, sequence, matched.batches.get(bucket))
@@ -427,6 +438,11 @@ class MatchStage:
             *map(_unnumbered_row, matched.unnumbered),
             *map(_unranked_row, matched.unranked),
         ]
+
+
+def read_columns(read: ReadEvents, rows: pa.RecordBatch) -> ColumnEvents | None:
+    """Return the events of rows by column, where their reader and their types allow it."""
+    return read.columns(rows) if isinstance(read, ReadColumns) else None
 
 
 def _is_last(rows: pa.RecordBatch) -> bool:

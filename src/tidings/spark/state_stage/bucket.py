@@ -8,6 +8,7 @@ publications only, never on where a batch ends.
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -110,13 +111,15 @@ WEEK_US: Final = 7 * 86_400_000_000
 class BucketSettings(NamedTuple):
     """Settings of all buckets: allowed lateness, how long ids are remembered, number of buckets.
 
-    A batch that is `alone`, because nothing follows it, remembers no ids.
+    A batch that is `alone`, because nothing follows it, remembers no ids. With `only_deliveries`,
+    nobody reads the accounts, so none are made.
     """
 
     lateness_us: int = 0
     remember_us: int = WEEK_US
     buckets: int = 1
     alone: bool = False
+    only_deliveries: bool = False
 
 
 class SetAside(NamedTuple):
@@ -160,14 +163,16 @@ class Bucket:
         letters, each once.
         """
         new = MatchBatch.merged(batches)
-        new, rejected = self._without_repeats_and_late(new.select(new.publication_order()))
+        new, rejected = self._without_repeats_and_late(new.ordered())
         self.ticks.add(ticks)
         self._advance_watermark([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
         released = self._with_feeds(self._release(new))
         tables = [outcomes.dead_letters(letters), *rejected, *self._offer(released)]
         tables.append(outcomes.refused(self._unreported(refused)))
-        matches = released.matches
-        tables.append(outcomes.accounts(released.subscribers, matches.subscribers, matches.ranks))
+        if not self._settings.only_deliveries:
+            matches = released.matches
+            owners, ranks = matches.subscribers, matches.ranks
+            tables.append(outcomes.accounts(released.subscribers, owners, ranks))
         columns = self.feeds.take_verdict_columns()
         tables += outcomes.judged_in_arrays(columns, self.feeds.tables)
         if verdicts := self.feeds.take_verdicts():
@@ -226,7 +231,7 @@ class Bucket:
         for name, policy in policies.items():
             if policy is not None and policy.rules and self._policies.is_paused(name):
                 self.feeds.pause(name)
-        if None not in policies.values():
+        if all(policy is not None for policy in policies.values()):
             return batch
         enrolled = [name in self.feeds for name in batch.subscribers]
         return batch.of_subscribers(np.array(enrolled, np.bool_))
@@ -277,13 +282,15 @@ class Bucket:
             self.ticks.pass_until(self.watermark_us, int(sequence[-1]) if len(sequence) else 0)
             now = Moment(self.watermark_us, self.ticks.sequence)
             tables.append(outcomes.deliveries(feeds.advance_columns(now), feeds.tables))
+        if not self._policies.some_paused:
+            return tables
         return [outcomes.drop_paused(table, self._policies.is_paused) for table in tables]
 
     def _renumbered(self, batch: MatchBatch, sequences: Int64s) -> OfferedEvents:
         """Return the matches in the numbering of the feeds."""
         feeds, matches = self.feeds, batch.matches
         slots = feeds.slots(batch.events, batch.us, batch.sequence)
-        for slot, form in zip(slots.tolist(), batch.forms, strict=True):
+        for slot, form in zip(slots.tolist(), batch.forms, strict=False):
             if form:
                 feeds.tables.events.describe(slot, form)
         for slot, content in zip(slots.tolist(), batch.contents, strict=False):
@@ -370,7 +377,9 @@ class Bucket:
 
         Events arrive with only their ids if no policy of the bucket compared events then.
         """
-        bare = np.array([not form for form in batch.forms], np.bool_)
+        bare = np.array(
+            [not form for form in batch.forms or repeat("", len(batch.events))], np.bool_
+        )
         compare = np.array([self._compares(name, changed) for name in batch.subscribers], np.bool_)
         if not compare.any():
             return batch

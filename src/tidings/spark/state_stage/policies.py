@@ -40,6 +40,10 @@ class Policies(Protocol):
     def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
         """Return the policies of some subscribers, as `policy` does."""
 
+    @property
+    def some_paused(self) -> bool:
+        """Whether any subscriber is paused."""
+
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""
 
@@ -108,6 +112,11 @@ class ListedPolicies:
     def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
         """Return the policies of some subscribers, as `policy` does."""
         return [*map(self.by_name.get, names)]
+
+    @property
+    def some_paused(self) -> bool:
+        """Whether any subscriber is paused."""
+        return bool(self.paused)
 
     def is_paused(self, name: str) -> bool:
         """Return whether a subscriber is paused."""

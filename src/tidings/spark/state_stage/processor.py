@@ -278,11 +278,12 @@ def run_buckets(
     query with a new checkpoint. `read` reads the rows for the late table. Java takes longer for a
     row than the windows do, so with `only_deliveries` no other outcome leaves Python.
     """
+    settings = settings._replace(only_deliveries=only_deliveries)
     schema = from_arrow_schema(DELIVERIES) if only_deliveries else OUTCOMES
     if not rows.isStreaming and state is None:
-        alone = BucketRunner(policies, settings._replace(alone=True), read, only_deliveries)
+        alone = BucketRunner(policies, settings._replace(alone=True), read)
         return rows.groupBy("bucket").applyInArrow(alone.in_batch(), schema)
-    runner = BucketRunner(policies, settings, read, only_deliveries)
+    runner = BucketRunner(policies, settings, read)
     packed = rows.groupBy("bucket").transformWithStateInPandas(
         BucketProcessor(runner),
         outputStructType="body binary",
@@ -315,7 +316,6 @@ class BucketRunner:
     source: PolicySource
     settings: BucketSettings
     read: ReadEvents
-    only_deliveries: bool = False
 
     _policies: Policies | None = None
     _batch: MicroBatch | None = None
@@ -353,7 +353,7 @@ class BucketRunner:
             with prefix_errors(f"bucket {number}: ", StateError, StateError):
                 inputs = read_rows([row_columns(rows)])
             ran = self.run(number, inputs, BucketClock(), lambda: None)
-            schema = DELIVERIES if self.only_deliveries else outcomes.OUTCOMES
+            schema = DELIVERIES if self.settings.only_deliveries else outcomes.OUTCOMES
             return pa.Table.from_batches(self.emitted(ran), schema)
 
         return run
@@ -361,7 +361,7 @@ class BucketRunner:
     def emitted(self, ran: RanBucket) -> list[pa.RecordBatch]:
         """Return what leaves a bucket."""
         batches = [batch for table in ran.outcomes for batch in table.to_batches()]
-        return outcomes.delivered(batches) if self.only_deliveries else batches
+        return outcomes.delivered(batches) if self.settings.only_deliveries else batches
 
     def policies_of_batch(self) -> Policies:
         """Return the policies of this task's batch, resolved once for all buckets of the task."""
