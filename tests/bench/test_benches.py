@@ -281,9 +281,9 @@ def test_the_command_lists_all_benchmarks() -> None:
 def test_capacity_compares_the_model_with_runs(bench: Bench) -> None:
     result = json.loads(bench("capacity", "--quick", "--json"))
     [row] = result["rows"]
-    assert (row["size"], row["matches"], row["cores"]) == (3_000, 10, 2)
-    assert row["ratio"] > 0
-    assert 0.5 < row["index_ratio"] < 2
+    assert (row["size"], row["matches"], row["on"]) == (3_000, 10, "2")
+    assert row["accuracy"] > 0
+    assert 0.5 < row["index_accuracy"] < 2
 
 
 def test_compare_measures_eight_policies_next_to_one(bench: Bench) -> None:

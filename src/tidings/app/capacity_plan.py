@@ -13,7 +13,14 @@ from tidings.app.terminal import json_line
 from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.json_text import read_json
 from tidings.lab.capacity.calibrate import CASES, Case, Progress, calibrate
-from tidings.lab.capacity.model import CapacityPlan, Costs, Demand, make_plan, read_costs
+from tidings.lab.capacity.model import (
+    Calibration,
+    CapacityPlan,
+    Costs,
+    Demand,
+    make_plan,
+    read_calibration,
+)
 from tidings.policy import Policy
 
 _QUANTITY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:/s)?")
@@ -41,8 +48,8 @@ def plan_capacity(
     as_json: bool = False,
 ) -> None:
     """Print the plan for a demand, with costs from a file, or measured now and written to it."""
-    costs = _costs(demand.policy, calibration, cases)
-    plan = make_plan(costs, demand)
+    measured = _calibration(demand.policy, calibration, cases)
+    plan, costs = make_plan(measured, demand), measured.costs
     console = open_console()
     if as_json:
         form = {"plan": plan.to_dict(), "costs": costs.to_dict()}
@@ -51,18 +58,18 @@ def plan_capacity(
         _print(console, demand, plan, costs)
 
 
-def _costs(policy: Policy, file: Path | None, cases: Sequence[Case]) -> Costs:
+def _calibration(policy: Policy, file: Path | None, cases: Sequence[Case]) -> Calibration:
     if file is not None and file.exists():
         with prefix_errors(f"{file}: ", raised=InvalidForm):
             try:
-                return read_costs(read_json(file.read_text(encoding="utf-8")))
+                return read_calibration(read_json(file.read_text(encoding="utf-8")))
             except (OSError, ValueError, RecursionError) as error:
                 raise InvalidForm(f"the calibration cannot be read: {error}") from None
     with _progress(open_console(stderr=True)) as show:
-        costs, _ = calibrate(policy, cases, show)
+        calibration, _ = calibrate(policy, cases, show)
     if file is not None:
-        file.write_text(json_line(costs.to_dict()) + "\n", encoding="utf-8")
-    return costs
+        file.write_text(json_line(calibration.to_dict()) + "\n", encoding="utf-8")
+    return calibration
 
 
 @contextmanager
@@ -85,11 +92,18 @@ def _print(console: Console, demand: Demand, plan: CapacityPlan, costs: Costs) -
     )
 
 
+def _cores(plan: CapacityPlan) -> str:
+    """Return the cores, and between which numbers the calibration leaves them open."""
+    if plan.fewest_cores == plan.most_cores:
+        return f"{plan.cores:,}"
+    return f"{plan.cores:,} ({plan.fewest_cores:,} to {plan.most_cores:,})"
+
+
 def _rows(demand: Demand, plan: CapacityPlan, costs: Costs) -> list[tuple[str, str, str]]:
     return [
         (
             "cores",
-            f"{plan.cores:,}",
+            _cores(plan),
             (
                 f"a trigger of {demand.trigger_s:g} s takes {plan.trigger_s:,.1f} s of processor "
                 "time, and cores are to be busy for 70 % of theirs"
@@ -120,9 +134,9 @@ def _rows(demand: Demand, plan: CapacityPlan, costs: Costs) -> list[tuple[str, s
             f"{plan.fixed_share:.0%}",
             (
                 "of a trigger: Spark, and reading and writing the state; beside it "
-                f"{costs.event_us:,.1f} us per event and "
-                f"{costs.match_us:,.1f} us per match at 100,000 subscriptions, "
-                f"{costs.growth_us:,.1f} more each time they double"
+                f"{costs.event_us:,.1f} us per event, {costs.bucket_us:,.1f} us for each bucket "
+                f"that it reaches, and {costs.match_us:,.1f} us per match at 100,000 "
+                f"subscriptions, {costs.growth_us:,.1f} more each time they double"
             ),
         ),
     ]

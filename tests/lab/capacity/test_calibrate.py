@@ -1,5 +1,6 @@
 """Costs are found again in runs that were computed from them; one real run has all figures."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -7,18 +8,27 @@ import pytest
 
 from tidings import Policy, Sliding
 from tidings.lab.capacity import model
-from tidings.lab.capacity.calibrate import CASES, Case, Measurement, fit, measure
-from tidings.lab.capacity.model import doublings
+from tidings.lab.capacity.calibrate import (
+    CASES,
+    COUNTED,
+    Case,
+    Measurement,
+    calibration_of,
+    fit,
+    measure,
+)
+from tidings.lab.capacity.model import Demand, doublings, trigger_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def run_of(case: Case) -> Measurement:
-    held, ids = 3.0 * case.offered, 24.0 * case.events
+    held, ids = 3.0 * (case.fill or case.events) * case.matches, 24.0 * case.events
     stored = case.subscribers * 40 + held * 20 + ids
     growth = case.offered * doublings(case.subscriptions)
     seconds = 0.4 + case.events * 30e-6 + case.offered * 10e-6 + growth * 1e-6 + stored * 1e-8
+    seconds += case.events * case.reached * 3e-6
     return Measurement(
         case,
         seconds,
@@ -35,11 +45,35 @@ def test_costs_are_found_again() -> None:
     costs = fit([run_of(case) for case in CASES])
     assert costs.trigger_s == pytest.approx(0.4, rel=1e-3)
     assert costs.event_us == pytest.approx(30, rel=1e-3)
+    assert costs.bucket_us == pytest.approx(3, rel=1e-3)
     assert costs.match_us == pytest.approx(10, rel=1e-3)
     assert costs.growth_us == pytest.approx(1, rel=1e-3)
     assert costs.state_byte_us == pytest.approx(0.01, rel=1e-2)
     assert (costs.subscriber_bytes, costs.held_bytes) == pytest.approx((40, 20), rel=1e-3)
     assert (costs.build_us, costs.index_bytes) == pytest.approx((50, 160))
+
+
+def test_no_cost_of_the_model_depends_on_another_one() -> None:
+    """An error of 2 % in any one run moves the plan for a much larger demand by 25 % at most."""
+    runs = [run_of(case) for case in CASES]
+    demand = Demand(100_000_000, 10_000_000, 5_000, 200, Policy(window=Sliding(100)), trigger_s=60)
+    exact = trigger_seconds(fit(runs), demand)
+    for number, run in enumerate(runs):
+        wrong = replace(run, processor_s=1.02 * run.processor_s)
+        moved = fit([*runs[:number], wrong, *runs[number + 1 :]])
+        assert trigger_seconds(moved, demand) == pytest.approx(exact, rel=0.25)
+
+
+def test_other_costs_are_fitted_to_single_triggers() -> None:
+    runs = [
+        replace(run, triggers=(run.processor_s, 1.1 * run.processor_s))
+        for run in map(run_of, CASES)
+    ]
+    calibration = calibration_of(runs)
+    assert calibration.costs == fit(runs)
+    matches = [costs.match_us for costs in calibration.others]
+    assert min(matches) < max(matches)
+    assert calibration == calibration_of(runs)
 
 
 def test_costs_are_never_negative() -> None:
@@ -69,3 +103,5 @@ def test_a_run_measures_time_and_bytes(spark: "SparkSession") -> None:
     assert run.index_bytes > 600 * 20
     assert run.state_bytes > run.id_bytes > 0
     assert 0 < run.held <= 200 * 10
+    assert len(run.triggers) == COUNTED
+    assert run.cores == spark.sparkContext.defaultParallelism

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from tidings import Continuous, History, Jumping, Periodic, Policy, Sliding
 from tidings.errors import InvalidForm
 from tidings.lab.capacity.model import (
+    Calibration,
     Costs,
     Demand,
+    buckets_reached,
     event_seconds,
     events_per_second,
     held_at_most,
     make_plan,
+    read_calibration,
     read_costs,
     state_bytes,
     trigger_seconds,
@@ -24,6 +27,7 @@ from tidings.lab.capacity.model import (
 COSTS = Costs(
     trigger_s=0.5,
     event_us=30,
+    bucket_us=3,
     match_us=10,
     growth_us=1,
     state_byte_us=0.01,
@@ -37,13 +41,14 @@ DEMAND = Demand(400_000, 50_000, 100.0, 20.0, Policy(window=Sliding(100)), trigg
 
 
 def test_a_trigger_adds_up() -> None:
-    assert event_seconds(COSTS, DEMAND.subscriptions, DEMAND.matches) == pytest.approx(
-        (30 + 20 * (10 + 1 * 2)) / 1e6
-    )
+    reached = buckets_reached(20, 10)
+    assert reached == pytest.approx(10 * (1 - 0.9**20))
+    seconds = (30 + 3 * reached + 20 * (10 + 1 * 2)) / 1e6
+    assert event_seconds(COSTS, DEMAND.subscriptions, 20, reached) == pytest.approx(seconds)
     # Ten buckets remember 32,768 ids each.
     stored = 50_000 * (40 + 100 * 20) + 10 * 32_768 * 24
     assert state_bytes(COSTS, DEMAND) == pytest.approx(stored)
-    expected = 0.5 + 1_000 * 270e-6 + stored * 0.01 / 1e6
+    expected = 0.5 + 1_000 * seconds + stored * 0.01 / 1e6
     assert trigger_seconds(COSTS, DEMAND) == pytest.approx(expected)
 
 
@@ -64,7 +69,7 @@ def test_windows_hold_their_length_or_what_arrives_meanwhile(window: object, hel
 
 
 def test_a_plan_covers_its_demand() -> None:
-    plan = make_plan(COSTS, DEMAND)
+    plan = make_plan(Calibration(COSTS), DEMAND)
     assert plan.breaks_first.events_per_s >= DEMAND.events_per_s
     assert plan.buckets % plan.parts == 0
     assert plan.buckets >= DEMAND.subscribers / 5_000
@@ -77,20 +82,32 @@ def test_more_of_anything_never_takes_fewer_cores(
     events: float, matches: float, subscriptions: int, factor: int
 ) -> None:
     demand = replace(DEMAND, events_per_s=events, matches=matches, subscriptions=subscriptions)
-    cores = make_plan(COSTS, demand).cores
+    cores = make_plan(Calibration(COSTS), demand).cores
     for larger in (
         replace(demand, events_per_s=events * factor),
         replace(demand, matches=matches * factor),
         replace(demand, subscriptions=subscriptions * factor),
         replace(demand, subscribers=demand.subscribers * factor),
     ):
-        assert make_plan(COSTS, larger).cores >= cores
+        assert make_plan(Calibration(COSTS), larger).cores >= cores
     most = events_per_second(COSTS, demand, cores)
     assert most >= demand.events_per_s
 
 
+def test_a_plan_says_how_far_other_costs_lead_elsewhere() -> None:
+    dearer = Calibration(COSTS, (replace(COSTS, match_us=30), COSTS))
+    demand = replace(DEMAND, events_per_s=50_000)
+    plan = make_plan(dearer, demand)
+    assert plan.fewest_cores == plan.cores < plan.most_cores
+    assert plan.most_cores == make_plan(Calibration(dearer.others[0]), demand).cores
+    assert read_calibration(dearer.to_dict()) == dearer
+    with pytest.raises(InvalidForm, match="others must be a list of costs, not 3"):
+        read_calibration(COSTS.to_dict() | {"others": 3})
+
+
 def test_costs_survive_their_form_and_others_are_refused() -> None:
     assert read_costs(COSTS.to_dict()) == COSTS
+    assert read_calibration(COSTS.to_dict()) == Calibration(COSTS)
     with pytest.raises(InvalidForm, match="a calibration has the fields"):
         read_costs({"trigger_s": 1})
     with pytest.raises(InvalidForm, match="match_us must be a positive number, not 'fast'"):

@@ -1,12 +1,19 @@
-"""Calibration: short runs of the pipeline on Spark, and the costs fitted to them."""
+"""Calibration: short runs of the pipeline on Spark, and the costs fitted to them.
+
+Each run differs from another one in one respect, so that every cost is seen by itself: in events
+per trigger, matches, subscriptions, buckets, or in how full the windows are. The time of a run is
+the median of its triggers, so that one of them which a compiler or a collector held up does not
+count.
+"""
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
-from statistics import fmean
+from random import Random
+from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
@@ -16,29 +23,62 @@ from pyarrow import parquet
 from tidings.errors import TidingsError
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers
-from tidings.lab.capacity.model import Costs, bucket_id_bytes, buckets_for, doublings, held_at_most
+from tidings.lab.capacity.model import (
+    Calibration,
+    Costs,
+    bucket_id_bytes,
+    buckets_for,
+    buckets_reached,
+    doublings,
+    held_at_most,
+)
 from tidings.lab.capacity.processor_time import processor_seconds
 from tidings.lab.capacity.workload import CapacityWorkload
 from tidings.policy import Policy
 
 WARM: Final = 2
 """Triggers of a run before those that count: they compile, and fill the caches."""
-TRIGGERS: Final = WARM + 4
+COUNTED: Final = 5
+TRIGGERS: Final = WARM + COUNTED + 1
+"""The last one ends with the query, so its time is not known."""
+DRAWS: Final = 40
+"""Fits to single triggers, which show how far the costs are to be trusted."""
 _US: Final = 1e6
 
 
 class Case(NamedTuple):
-    """One run: subscriptions, subscribers, matches per event, and events per trigger."""
+    """One run: subscriptions, subscribers, matches per event, and events per trigger.
+
+    The triggers before those that count have `fill` events if that is not 0; `buckets` of 0 are as
+    many as the subscribers need.
+    """
 
     subscriptions: int
     subscribers: int
     matches: float
     events: int
+    fill: int = 0
+    buckets: int = 0
 
     @property
     def offered(self) -> float:
         """Matches of one trigger."""
         return self.events * self.matches
+
+    @property
+    def reached(self) -> float:
+        """The buckets that one event reaches."""
+        return buckets_reached(self.matches, self.bucket_count)
+
+    @property
+    def bucket_count(self) -> int:
+        """The number of buckets."""
+        return self.buckets or buckets_for(self.subscribers)
+
+    @property
+    def trigger_events(self) -> list[int]:
+        """The events of each trigger."""
+        return [self.fill or self.events] * WARM + [self.events] * (TRIGGERS - WARM)
 
 
 class _Mark(NamedTuple):
@@ -46,14 +86,20 @@ class _Mark(NamedTuple):
     wall_s: float
 
 
-# Each cost changes between some of them: matches, events, subscribers, subscriptions.
+_BASE: Final = Case(100_000, 40_000, 10, 4_000)
+_CROWD: Final = _BASE._replace(matches=100)
 CASES: Final = (
-    Case(50_000, 10_000, 5, 4_000),
-    Case(50_000, 10_000, 5, 16_000),
-    Case(50_000, 10_000, 50, 4_000),
-    Case(50_000, 50_000, 5, 4_000),
-    Case(400_000, 50_000, 50, 8_000),
+    _BASE,
+    _BASE._replace(events=1_000),
+    _BASE._replace(events=16_000),
+    _CROWD,
+    _CROWD._replace(buckets=64),
+    _CROWD._replace(subscriptions=400_000),
+    _CROWD._replace(events=1_000, fill=20_000),
 )
+"""The last one has full windows, and differs in nothing else from a run with few matches kept."""
+FIRST: Final = Case(2_000, 1_000, 5, 200)
+"""Runs before all others, so that none of these is the first of a session."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +115,9 @@ class Measurement:
     held: float
     """Matches in all windows, on average over the triggers."""
     id_bytes: float
+    cores: int = 1
+    triggers: tuple[float, ...] = ()
+    """Processor seconds of each trigger."""
 
 
 Progress = Callable[[int, int], None]
@@ -76,14 +125,26 @@ Progress = Callable[[int, int], None]
 
 def calibrate(
     policy: Policy, cases: Sequence[Case] = CASES, progress: Progress = lambda _done, _all: None
-) -> tuple[Costs, list[Measurement]]:
+) -> tuple[Calibration, list[Measurement]]:
     """Run the cases on Spark with a policy; return the costs fitted to them, and the runs."""
     runs = list[Measurement]()
+    progress(0, len(cases))
+    measure(FIRST, policy)
     for case in cases:
         progress(len(runs), len(cases))
         runs.append(measure(case, policy))
     progress(len(runs), len(cases))
-    return fit(runs), runs
+    return calibration_of(runs), runs
+
+
+def calibration_of(runs: Sequence[Measurement]) -> Calibration:
+    """Return the costs of runs, and those of draws of one trigger from each of them."""
+    chance = Random(7)
+    others = [
+        fit([replace(run, processor_s=chance.choice(run.triggers)) for run in runs])
+        for _ in range(DRAWS if all(run.triggers for run in runs) else 0)
+    ]
+    return Calibration(fit(runs), tuple(others))
 
 
 def measure(case: Case, policy: Policy) -> Measurement:
@@ -104,13 +165,14 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     started = time.process_time()
     index = build_folder(index_folder, people)
     build_s = time.process_time() - started
-    for number in range(TRIGGERS):
-        table = workload.events(number * case.events, case.events)
+    offered = [0, *accumulate(case.trigger_events)]
+    for number, count in enumerate(case.trigger_events):
+        table = workload.events(offered[number], count)
         parquet.write_table(table, events / f"{number:03d}.parquet")
     spark = ts.session("tidings-plan")
     schema = spark.read.parquet(str(events)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(events))
-    buckets = buckets_for(case.subscribers)
+    buckets = case.bucket_count
     deliveries = ts.feed(stream, index, buckets=buckets, future=None)
     marks = list[_Mark]()
 
@@ -127,22 +189,22 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     query.awaitTermination()
     if len(marks) != TRIGGERS:
         raise TidingsError(f"the calibration ran {len(marks)} triggers instead of {TRIGGERS}")
-    counted = range(WARM, TRIGGERS - 1)
     written = [_bytes_written(each) for each in query.recentProgress][WARM : TRIGGERS - 1]
-    first, last = marks[WARM], marks[-1]
+    triggers = [after.processor_s - before.processor_s for before, after in pairwise(marks[WARM:])]
+    walls = [after.wall_s - before.wall_s for before, after in pairwise(marks[WARM:])]
     most = case.subscribers * held_at_most(policy.window, math.inf)
+    so_far = offered[WARM + 1 : TRIGGERS]
     return Measurement(
         case,
-        processor_s=(last.processor_s - first.processor_s) / len(counted),
-        wall_s=(last.wall_s - first.wall_s) / len(counted),
+        processor_s=median(triggers),
+        wall_s=median(walls),
         build_s=build_s,
         index_bytes=_folder_bytes(index_folder),
         state_bytes=fmean(written),
-        held=fmean(min(most, (each + 1) * case.events * case.matches) for each in counted),
-        id_bytes=fmean(
-            buckets * bucket_id_bytes((each + 1) * case.events, case.matches, buckets)
-            for each in counted
-        ),
+        held=fmean(min(most, count * case.matches) for count in so_far),
+        id_bytes=fmean(buckets * bucket_id_bytes(count, case.matches, buckets) for count in so_far),
+        cores=spark.sparkContext.defaultParallelism,
+        triggers=tuple(triggers),
     )
 
 
@@ -163,13 +225,14 @@ def fit(runs: Sequence[Measurement]) -> Costs:
         (
             1.0,
             run.case.events,
+            run.case.events * run.case.reached,
             run.case.offered,
             run.case.offered * doublings(run.case.subscriptions),
             run.state_bytes,
         )
         for run in runs
     ]
-    trigger, event, match, growth, state_byte = _nonnegative(
+    trigger, event, bucket, match, growth, state_byte = _nonnegative(
         times, [run.processor_s for run in runs]
     )
     subscriber_bytes, held_bytes = _nonnegative(
@@ -181,6 +244,7 @@ def fit(runs: Sequence[Measurement]) -> Costs:
     return Costs(
         trigger_s=trigger,
         event_us=event * _US,
+        bucket_us=bucket * _US,
         match_us=match * _US,
         growth_us=growth * _US,
         state_byte_us=state_byte * _US,
@@ -188,18 +252,14 @@ def fit(runs: Sequence[Measurement]) -> Costs:
         index_bytes=largest.index_bytes / largest.case.subscriptions,
         subscriber_bytes=subscriber_bytes,
         held_bytes=held_bytes,
-        overlap=min(1.0, longest.processor_s / longest.wall_s / _cores()),
+        overlap=min(1.0, longest.processor_s / longest.wall_s / longest.cores),
     )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _nonnegative(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> list[float]:
     """Return the factors, none negative, with the least squared relative error.
 
-    There are at most five unknowns, so every subset of them is tried.
+    There are at most six unknowns, so every subset of them is tried.
     """
     scaled = np.array(rows) / np.array(targets)[:, None]
     # Columns of like size keep the solution stable: bytes stand beside seconds.

@@ -1,14 +1,15 @@
 """The model of capacity: processor time, memory and disk of a pipeline as a function of its load.
 
-A trigger of E events with m matches each, n subscriptions and a state of B bytes takes the
-processor time
+A trigger of E events with m matches each in b buckets, n subscriptions and a state of B bytes takes
+the processor time
 
-    trigger + E (event + m (match + growth log2(n / 100,000))) + B state_byte
+    trigger + E (event + b bucket + m (match + growth log2(n / 100,000))) + B state_byte
 
-Every bucket is read and written once per trigger, whoever has matches in it; and in an index of
-twice the size every match has about the same number of further cache misses. The state has a part
-for each subscriber, one for each match in its window, and the ids of events that each bucket
-remembers. All costs are measured on the machine at hand.
+Every bucket is read and written once per trigger, whoever has matches in it; an event costs each
+bucket that it reaches a little, whatever it has there; and in an index of twice the size every
+match has about the same number of further cache misses. The state has a part for each subscriber,
+one for each match in its window, and the ids of events that each bucket remembers. All costs are
+measured on the machine at hand.
 """
 
 import math
@@ -47,6 +48,7 @@ class Costs:
 
     trigger_s: float
     event_us: float
+    bucket_us: float
     match_us: float
     growth_us: float
     state_byte_us: float
@@ -60,6 +62,32 @@ class Costs:
     def to_dict(self) -> dict[str, float]:
         """Return the JSON form."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The costs that fit the runs best, and others that fit them nearly as well.
+
+    `others` are fitted to single triggers of the runs, so they differ as much as triggers do.
+    """
+
+    costs: Costs
+    others: tuple[Costs, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return self.costs.to_dict() | {"others": [costs.to_dict() for costs in self.others]}
+
+
+def read_calibration(form: Any) -> Calibration:
+    """Return the calibration of a JSON form, as `to_dict` returned it."""
+    if not isinstance(form, Mapping):
+        return Calibration(read_costs(form))
+    others = form.get("others", [])
+    if not isinstance(others, list):
+        raise InvalidForm(f"calibration: others must be a list of costs, not {shown(others)}")
+    costs = {name: cost for name, cost in form.items() if name != "others"}
+    return Calibration(read_costs(costs), tuple(map(read_costs, others)))
 
 
 def read_costs(form: Any) -> Costs:
@@ -95,6 +123,11 @@ class Demand:
         """The least number of buckets."""
         return buckets_for(self.subscribers)
 
+    @property
+    def reached(self) -> float:
+        """The buckets that an event reaches."""
+        return buckets_reached(self.matches, self.buckets)
+
     def __post_init__(self) -> None:
         for name in ("subscriptions", "subscribers", "events_per_s", "matches", "trigger_s"):
             number = getattr(self, name)
@@ -114,6 +147,9 @@ class CapacityPlan:
     """The machines that a demand takes."""
 
     cores: int
+    fewest_cores: int
+    most_cores: int
+    """The cores that the other costs of the calibration lead to."""
     memory_bytes: int
     disk_bytes: int
     parts: int
@@ -153,6 +189,17 @@ def buckets_for(subscribers: int) -> int:
     return max(8, math.ceil(subscribers / BUCKET))
 
 
+def buckets_reached(matches: float, buckets: int) -> float:
+    """Return how many buckets have a match of an event, if its subscribers are in any of them.
+
+    >>> [round(buckets_reached(matches, 8), 2) for matches in (0.5, 1, 10, 100)]
+    [0.5, 1.0, 5.9, 8.0]
+    """
+    if matches <= 1:
+        return matches
+    return float(buckets * (1 - (1 - 1 / buckets) ** matches))
+
+
 def doublings(subscriptions: int) -> float:
     """Return how often the base doubles until it is the number of subscriptions."""
     return max(0.0, math.log2(subscriptions / BASE))
@@ -163,9 +210,10 @@ def match_seconds(costs: Costs, subscriptions: int) -> float:
     return (costs.match_us + costs.growth_us * doublings(subscriptions)) / _US
 
 
-def event_seconds(costs: Costs, subscriptions: int, matches: float) -> float:
-    """Return the processor time of one event, with its matches."""
-    return costs.event_us / _US + matches * match_seconds(costs, subscriptions)
+def event_seconds(costs: Costs, subscriptions: int, matches: float, reached: float) -> float:
+    """Return the processor time of one event, with its matches in the buckets that it reaches."""
+    alone = (costs.event_us + reached * costs.bucket_us) / _US
+    return alone + matches * match_seconds(costs, subscriptions)
 
 
 def fixed_seconds(costs: Costs, state: float) -> float:
@@ -184,7 +232,7 @@ def state_bytes(costs: Costs, demand: Demand) -> float:
 def trigger_seconds(costs: Costs, demand: Demand) -> float:
     """Return the processor time of one trigger."""
     events = demand.events_per_s * demand.trigger_s
-    each = event_seconds(costs, demand.subscriptions, demand.matches)
+    each = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
     return fixed_seconds(costs, state_bytes(costs, demand)) + events * each
 
 
@@ -192,19 +240,28 @@ def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
     """Return the throughput of so many cores that do nothing else, with triggers of this length."""
     fixed = fixed_seconds(costs, state_bytes(costs, demand))
     usable = cores * costs.overlap * demand.trigger_s - fixed
-    each = event_seconds(costs, demand.subscriptions, demand.matches)
+    each = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
     return max(0.0, usable) / each / demand.trigger_s
 
 
-def make_plan(costs: Costs, demand: Demand) -> CapacityPlan:
-    """Return what a demand takes, at a load of 70 % of the cores' time."""
+def cores_for(costs: Costs, demand: Demand) -> int:
+    """Return the cores that a demand takes, at a load of 70 % of their time."""
     seconds = trigger_seconds(costs, demand)
-    cores = max(1, math.ceil(seconds / (demand.trigger_s * BUSY * costs.overlap)))
+    return max(1, math.ceil(seconds / (demand.trigger_s * BUSY * costs.overlap)))
+
+
+def make_plan(calibration: Calibration, demand: Demand) -> CapacityPlan:
+    """Return what a demand takes, at a load of 70 % of the cores' time."""
+    costs = calibration.costs
+    seconds, cores = trigger_seconds(costs, demand), cores_for(costs, demand)
+    others = [cores, *(cores_for(other, demand) for other in calibration.others)]
     index, state = demand.subscriptions * costs.index_bytes, state_bytes(costs, demand)
     parts = max(1, math.ceil(index / PART_BYTES))
     buckets = max(demand.buckets, 2 * cores)
     return CapacityPlan(
         cores=cores,
+        fewest_cores=min(others),
+        most_cores=max(others),
         memory_bytes=int(index + 2 * state + cores * WORKER_BYTES),
         disk_bytes=int(VERSIONS * index + SNAPSHOTS * state),
         parts=parts,
@@ -227,6 +284,9 @@ def _breaks_first(costs: Costs, demand: Demand, cores: int) -> Breaking:
         "triggers help": fixed_seconds(costs, state_bytes(costs, demand)),
         "the matches: each is ranked, sent to its bucket and put into a window": (
             events * demand.matches * match_seconds(costs, demand.subscriptions)
+        ),
+        "the buckets: each event costs every bucket that has a match of it, so fewer help": (
+            events * demand.reached * costs.bucket_us / _US
         ),
         "the events: each is read and looked up, whether it matches or not": (
             events * costs.event_us / _US
