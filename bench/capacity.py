@@ -17,16 +17,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(1, str(Path(__file__).parent.parent))  # for the cluster of the tests
 
 import pages
 from pages import machine, opening, publish, table
-from tests.kill.cluster import EXECUTORS, LOOPBACK, standalone, swept
 
 import tidings.spark as ts
 from tidings.lab.capacity.calibrate import CASES, FIRST, Case, Measurement, calibrate, measure
@@ -85,10 +85,20 @@ def session(where: str, folder: Path) -> Iterator[int]:
         ts.session("tidings-bench", cores=int(where))
         yield int(where)
         return
-    with swept(), standalone(folder) as (address, _):
-        spark = ts.session("tidings-bench", master=address, settings={**EXECUTORS, **LOOPBACK})
+    tests = cluster_of_tests()
+    with tests.swept(), tests.standalone(folder) as (address, _):
+        settings = {**tests.EXECUTORS, **tests.LOOPBACK}
+        spark = ts.session("tidings-bench", master=address, settings=settings)
         yield 2
         spark.stop()
+
+
+def cluster_of_tests() -> Any:
+    """Return the module that starts a cluster; an installed package `tests` would hide ours."""
+    ours = ModuleType("tests")
+    ours.__path__ = [str(Path(__file__).parent.parent / "tests")]
+    sys.modules.setdefault("tests", ours)
+    return import_module("tests.kill.cluster")
 
 
 def calibrated(wanted: argparse.Namespace) -> Calibration:
