@@ -9,10 +9,10 @@ continues through windows, sliding(100) with k = 10, to deliveries; `engine` pub
 feeds in this process, as objects and as tables; `sql` is bench/market_sql.py over fewer events,
 where it ends in time, and `DuckDB` the same in bench/market_duckdb.py on two threads. Each is run
 once before it is timed; feeds are right if they deliver as much as the engine, and DuckDB if it
-finds the same matches. Further parts
-are those of bench/pipeline_parts.py: more matches per event, other policies, one core and two, and
-the latency of a trigger. Each part has its page in bench/results: pipeline.md, pipeline-fanout.md
-and so on.
+finds the same matches. `stages alone` is bench/stages_alone.py: what the cores could do without
+Spark. Further parts are those of bench/pipeline_parts.py: more matches per event, other policies,
+one core and two, and the latency of a trigger. Each part has its page in bench/results:
+pipeline.md, pipeline-fanout.md and so on.
 """
 
 import argparse

@@ -22,7 +22,7 @@ from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.policy import Policy
 
 SIZE, BROAD_SIZE, FEW, OWN = 100_000, 150_000, 10_000, 100
-BROAD = {"low": 0.0, "some 100": 0.1, "some 1,000": 1.0}
+BROAD = {"low": 0.0, "some 60": 0.05, "some 100": 0.1, "some 1,000": 1.0}
 POLICIES: dict[str, Any] = {
     "periodic(1h)": {"window": {"name": "periodic", "length": "1h"}},
     "periodic(1h), pruned": {"window": {"name": "periodic", "length": "1h"}},
@@ -69,8 +69,9 @@ def rows_page(result: Row) -> str:
         result,
         f"local[{result['cores']}], {result['sizes'][0]['size']:,} subscriptions unless stated "
         f"otherwise, {result['events']:,} events, {by}k = {K}. "
-        "`x`: the ratio of events per second to the column before it; `x SQL` and `x DuckDB` are "
-        "those of the feed.",
+        "`x`: the ratio of events per second to the column before it; those after the feed are its "
+        "own. `stages alone` is what the cores could do if they ran the two stages in Python and "
+        "nothing else.",
     )
     return "\n".join([*lines, *rows_of(result["what"], result["sizes"]), ""])
 

@@ -19,6 +19,7 @@ from market_duckdb import DuckMarket
 from pages import figure, table
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
+from stages_alone import stages_alone
 from timing import timed
 
 import tidings.spark as ts
@@ -159,12 +160,16 @@ def on_spark(
     until = after(offers.events)
     deliveries = ts.feed(offers.frame, folder, buckets=buckets, prune=prune, until=until)
     sent, feed = rate(count, deliveries.count)
+    files = sorted(map(str, (offers.folder / "events").iterdir()))
+    cores = offers.spark.sparkContext.defaultParallelism
+    alone = 0.0 if prune else stages_alone(files, folder, buckets, until, cores)
     return {
         "seal_s": seconds,
         "index_bytes": sum(each.stat().st_size for each in place.iterdir()) / len(wishes),
         "match_per_s": match,
         "feed_per_s": feed,
         "deliveries": sent / count,
+        **({"stages_per_s": alone, "stages_ratio": feed / alone} if alone else {}),
     }
 
 
@@ -203,6 +208,8 @@ HEAD = (
     "engine by tables",
     "feed, events/s",
     "x engine",
+    "stages alone",
+    "x stages",
     "SQL, events/s",
     "x SQL",
     "DuckDB, events/s",
@@ -230,6 +237,8 @@ def cells(row: Row) -> tuple[str, ...]:
         figure(row, "table_per_s", ",.0f"),
         figure(row, "feed_per_s", ",.0f"),
         figure(row, "engine_ratio", ".2f"),
+        figure(row, "stages_per_s", ",.0f"),
+        figure(row, "stages_ratio", ".2f"),
         figure(row, "sql_per_s", ",.1f"),
         figure(row, "sql_ratio", ",.0f"),
         figure(row, "duckdb_per_s", ",.0f"),
