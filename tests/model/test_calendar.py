@@ -235,6 +235,32 @@ def test_spans_contain_what_the_local_clock_says(
         assert (span is not None) == inside
 
 
+@given(st.sampled_from(ZONES), instants, clocks, clocks)
+def test_spans_lie_where_both_of_their_times_do(zone: str, us: int, start: time, end: time) -> None:
+    place, today = ZoneInfo(zone), moment(us).date()
+    days = [today + timedelta(days=number) for number in range(-4, 5)]
+    spans = [
+        calendar.Period(
+            calendar.instant(place, day, start),
+            calendar.instant(place, day + timedelta(days=end <= start), end),
+        )
+        for day in days
+    ]
+    low, high = us - DAY * MINUTE_US, us + DAY * MINUTE_US
+    assert DailySpans(zone, start, end).between(low, high) == [
+        span for span in spans if max(low, span.start) < min(high, span.end)
+    ]
+
+
+@given(st.sampled_from(ZONES), instants, st.integers(1, 9 * DAY))
+def test_periods_between_instants_follow_each_other(zone: str, low: int, minutes: int) -> None:
+    hours, high = calendar.hours(zone), low + minutes * MINUTE_US
+    expected = [hours.period(low)]
+    while expected[-1].end < high:
+        expected.append(hours.period(expected[-1].end))
+    assert hours.between(low, high) == expected
+
+
 @pytest.mark.parametrize("us", [EARLIEST_US, EARLIEST_US + 1, LATEST_US - 1, LATEST_US])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/New_York"])
 def test_the_first_and_last_days_have_periods(us: int, zone: str) -> None:

@@ -5,8 +5,9 @@ comes twice stands for the first (semantics §6b).
 """
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
@@ -23,8 +24,6 @@ _DAY_US: Final = 86_400 * SECOND_US
 _CHUNK_DAYS: Final = 28
 _CHUNK_TIMES: Final = 96
 """Days with more local times come in smaller chunks, so that the cache of chunks stays small."""
-_FEW_TIMES: Final = 2
-"""Of more local times a day, all are looked up only if the clock changes on that day."""
 _MARGIN_DAYS: Final = 10
 """More than a week and the largest shift of a zone, so that a chunk has both ends of a period."""
 _DAILY_MARGIN_DAYS: Final = 3
@@ -36,6 +35,7 @@ _MOST_TIMES: Final = 1_440
 _LONG_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY_NAMES: Final = {name: name[:3] for name in (*DAYS, *_LONG_DAYS)}
 _MIDNIGHT: Final = time()
+_MICROSECOND: Final = timedelta(microseconds=1)
 _HOURS: Final = tuple(time(hour) for hour in range(24))
 
 
@@ -93,8 +93,8 @@ class LocalPeriods:
         """Return the periods that touch the instants from `low` to `high`, in order."""
         chunks = _chunks(low, high, self.chunk_days)
         starts = sorted({start for chunk in chunks for start in _starts(self, chunk)})
-        periods = map(Period, starts, starts[1:])
-        return [period for period in periods if period.start < high and period.end > low]
+        near = starts[bisect_right(starts, low) - 1 : bisect_left(starts, high) + 1]
+        return [*map(Period, near, near[1:])]
 
 
 def _chunks(low: int, high: int, days: int) -> range:
@@ -104,37 +104,29 @@ def _chunks(low: int, high: int, days: int) -> range:
 
 
 @lru_cache(1024)
+def _zone(name: str) -> ZoneInfo:
+    """Return a zone; the module `zoneinfo` itself keeps only the last few and reads files again."""
+    return ZoneInfo(name)
+
+
+@lru_cache(1024)
 def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
     """Return the starts of all periods that touch a chunk of time, in order."""
-    zone = ZoneInfo(calendar.zone)
+    zone = _zone(calendar.zone)
     margin = _DAILY_MARGIN_DAYS if calendar.days == DAYS else _MARGIN_DAYS
+    times = [_since_midnight_us(local) for local in calendar.times]
     starts = set[int]()
-    for number, day in _numbered_days(chunk, calendar.chunk_days, margin):
+    for number, day, midnight in _numbered_days(zone, chunk, calendar.chunk_days, margin):
         if day is None:
             starts.add(number * _DAY_US)  # beyond the calendar, a day of UTC is a period
-        elif DAYS[day.weekday()] in calendar.days:
-            starts.update(_starts_of_day(calendar, zone, day))
+        elif DAYS[day.weekday()] not in calendar.days:
+            continue
+        elif midnight is not None:
+            starts.update([midnight + after for after in times])
+        else:
+            instants = (_instants(zone, day, local, calendar.repeated) for local in calendar.times)
+            starts.update(chain.from_iterable(instants))
     return array("q", sorted(starts))
-
-
-def _starts_of_day(calendar: LocalPeriods, zone: ZoneInfo, day: date) -> Iterable[int]:
-    if len(calendar.times) > _FEW_TIMES:
-        midnight = _steady_midnight(zone, day)
-        if midnight is not None:
-            return (midnight + _since_midnight_us(local) for local in calendar.times)
-    instants = (_instants(zone, day, local, calendar.repeated) for local in calendar.times)
-    return chain.from_iterable(instants)
-
-
-def _steady_midnight(zone: ZoneInfo, day: date) -> int | None:
-    """Return the instant at which a day begins; None if the clock changes on that day.
-
-    Both ends tell: in the whole database, no clock changes twice within three days.
-    """
-    starts = _readings(zone, day, _MIDNIGHT)
-    ends = _readings(zone, day + timedelta(days=1), _MIDNIGHT)
-    steady = starts[0] == starts[1] and ends == (starts[0] + _DAY_US, starts[0] + _DAY_US)
-    return starts[0] if steady else None
 
 
 def _since_midnight_us(local: time) -> int:
@@ -142,18 +134,40 @@ def _since_midnight_us(local: time) -> int:
     return seconds * SECOND_US + local.microsecond
 
 
-def _numbered_days(
-    chunk: int, days: int = _CHUNK_DAYS, margin: int = _MARGIN_DAYS
-) -> Iterator[tuple[int, date | None]]:
-    """Yield the days of a chunk and its margins, by number since the epoch.
+class _LocalDay(NamedTuple):
+    """A day of a zone, by its number since the epoch.
 
     The date is None at the ends of the years 1 and 9999, where a local time may be out of range.
     """
+
+    number: int
+    date: date | None
+    midnight: int | None
+    """The instant at which it begins; None if the clock may change before the next day ends."""
+
+
+def _numbered_days(zone: ZoneInfo, chunk: int, days: int, margin: int) -> Iterator[_LocalDay]:
+    """Yield the days of a chunk and its margins."""
     first = chunk * days - margin
+    # Whatever the zone, the days n and n + 1 lie between the midnights n - 1 and n + 3 of UTC.
+    offsets = deque((_offset_us(zone, number) for number in range(first - 1, first + 3)), 5)
     for number in range(first, first + days + 2 * margin):
+        offsets.append(_offset_us(zone, number + 3))
         us = number * _DAY_US
-        known = EARLIEST_US + 2 * _DAY_US <= us <= LATEST_US - 3 * _DAY_US
-        yield number, moment(us).date() if known else None
+        if EARLIEST_US + 2 * _DAY_US <= us <= LATEST_US - 3 * _DAY_US:
+            # In the whole database, no clock changes twice within three days: it would be seen.
+            is_steady = offsets.count(offsets[0]) == len(offsets)
+            midnight = us - offsets[0] if is_steady and offsets[0] is not None else None
+            yield _LocalDay(number, moment(us).date(), midnight)
+        else:
+            yield _LocalDay(number, None, None)
+
+
+def _offset_us(zone: ZoneInfo, number: int) -> int | None:
+    """Return by how much clocks are ahead of UTC at a midnight of UTC; None beyond the calendar."""
+    us = number * _DAY_US
+    known = EARLIEST_US + _DAY_US <= us <= LATEST_US - _DAY_US
+    return _offset(zone, us) // _MICROSECOND if known else None
 
 
 def _instants(zone: ZoneInfo, day: date, local: time, repeated: bool) -> Iterator[int]:
@@ -300,10 +314,14 @@ class DailySpans:
 @lru_cache(4096)
 def _spans(daily: DailySpans, chunk: int) -> Sequence[Period]:
     """Return all spans that touch a chunk of time, in order; changes of the clock may skip some."""
-    zone, overnight = ZoneInfo(daily.zone), timedelta(days=daily.end <= daily.start)
+    zone, overnight = _zone(daily.zone), timedelta(days=daily.end <= daily.start)
     spans = list[Period]()
-    for _, day in _numbered_days(chunk, margin=_DAILY_MARGIN_DAYS):
-        if day is not None:
+    first = _since_midnight_us(daily.start)
+    last = _since_midnight_us(daily.end) + overnight.days * _DAY_US
+    for _, day, midnight in _numbered_days(zone, chunk, _CHUNK_DAYS, _DAILY_MARGIN_DAYS):
+        if midnight is not None:
+            spans.append(Period(midnight + first, midnight + last))
+        elif day is not None:
             start = instant(zone, day, daily.start)
             end = instant(zone, day + overnight, daily.end)
             spans += [Period(start, end)] if start < end else []
