@@ -1,7 +1,6 @@
 """The client of a service for asyncio."""
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
@@ -196,10 +195,10 @@ class AsyncClient:
                             connection.check(source.response)
                         async for event in source:
                             attempts.succeeded()
-                            last = int(event.id)
-                            if event.data:
-                                yield Delivery.from_dict(json.loads(event.data))
-            except self._library.TransportError as error:
+                            last, delivery = connection.read_notification(event)
+                            if delivery is not None:
+                                yield delivery
+            except self._library.RequestError as error:
                 pause_s = attempts.after_error(error)
             await asyncio.sleep(pause_s or connection.REST_S)
 
@@ -225,7 +224,7 @@ class AsyncClient:
             try:
                 response = await self._http.request(**connection.request_options(call))
                 pause_s = attempts.after(response)
-            except self._library.TransportError as error:
+            except self._library.RequestError as error:
                 pause_s = attempts.after_error(error)
             if pause_s is None:
                 result: T = connection.read_answer(call, response)

@@ -1,6 +1,5 @@
 """The client of a service for ordinary code."""
 
-import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -201,10 +200,10 @@ class Client:
                             connection.check(source.response)
                         for event in source:
                             attempts.succeeded()
-                            last = int(event.id)
-                            if event.data:
-                                yield Delivery.from_dict(json.loads(event.data))
-            except self._library.TransportError as error:
+                            last, delivery = connection.read_notification(event)
+                            if delivery is not None:
+                                yield delivery
+            except self._library.RequestError as error:
                 pause_s = attempts.after_error(error)
             time.sleep(pause_s or connection.REST_S)
 
@@ -230,7 +229,7 @@ class Client:
             try:
                 response = self._http.request(**connection.request_options(call))
                 pause_s = attempts.after(response)
-            except self._library.TransportError as error:
+            except self._library.RequestError as error:
                 pause_s = attempts.after_error(error)
             if pause_s is None:
                 result: T = connection.read_answer(call, response)

@@ -242,10 +242,11 @@ def read_problem(status: int, content: bytes) -> TidingsError:
     try:
         problem = json.loads(content)
         detail, name = str(problem["detail"]), problem.get("error")
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return ServiceError(f"the service answered with status {status}, and no reason", status)
     if name == "InvalidCondition":
-        return InvalidCondition(detail, problem.get("position"))
+        position = problem.get("position")
+        return InvalidCondition(detail, position if isinstance(position, int) else None)
     kind = getattr(errors, str(name), None)
     if isinstance(kind, type) and issubclass(kind, TidingsError) and kind is not ServiceError:
         return kind(detail)

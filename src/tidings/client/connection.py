@@ -1,15 +1,20 @@
 """Connections of clients: the HTTP library, and when a request is retried."""
 
+import json
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tidings.client.calls import Call, read_problem, stream_path
-from tidings.errors import ServiceError, TidingsError, described, shown
+from tidings.errors import ServiceError, TidingsError, described
+from tidings.formats.redaction import shown_server
 from tidings.model import validate
+from tidings.model.records import Delivery
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,6 +23,7 @@ _FIRST_S: Final = 0.2
 _LONGEST_S: Final = 5.0
 _NEVER_DONE: Final = (429, 503)
 """Statuses of requests that had no effect."""
+_TOKEN: Final = re.compile(r"[!-~]+")
 _MAYBE_DONE: Final = (502, 504)
 REST_S: Final = 0.2
 """The pause before a stream that has ended is reopened."""
@@ -51,13 +57,57 @@ class Retries:
         return max(longest * (0.5 + self.chance() / 2), min(asked, _LONGEST_S))
 
 
-def options(url: str, token: str | None, timeout_s: float) -> dict[str, Any]:
+class Login(NamedTuple):
+    """What an address says about the user, for a proxy in front of a service."""
+
+    user: str
+    password: str
+
+
+class ServiceAddress(NamedTuple):
+    """The address of a service, without the user and the password that were in it."""
+
+    url: str
+    login: Login | None
+
+
+def read_address(url: object) -> ServiceAddress:
+    """Return the address of a service; only a host and a port are shown if it is malformed.
+
+    >>> read_address("http://ann:sword%2Ffish@host:8000/v").url
+    'http://host:8000/v'
+    """
+    text = validate.plain_text(url) if validate.is_a(url, str) else ""  # type: ignore[arg-type]
+    http = load_http()
+    try:
+        parts = urlsplit(text)
+        is_plain = parts.port != 0 and "@" not in parts.path and not (parts.query or parts.fragment)
+        login, _, host = parts.netloc.rpartition("@")
+        address = urlunsplit((parts.scheme, host, parts.path, "", ""))
+        http.URL(address)
+    except (ValueError, http.InvalidURL):
+        is_plain = False
+    if not is_plain or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise TidingsError(
+            f"{shown_server(text)} is not the address of a service, like http://host:8000"
+        )
+    if not login:
+        return ServiceAddress(address, None)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return ServiceAddress(address, Login(user, password))
+
+
+def options(url: object, token: object, timeout_s: float) -> dict[str, Any]:
     """Return the options of the HTTP client for a service."""
-    parts = urlsplit(validate.name("the address of a service", url, TidingsError))
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise TidingsError(f"{shown(url)} is not the address of a service, like http://host:8000")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout_s}
+    address, login = read_address(url)
+    if not token:
+        return {"base_url": address, "auth": login, "timeout": timeout_s}
+    if login is not None:
+        raise TidingsError("a client takes a token, or an address with a user, but not both")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise TidingsError("a token is a text of letters, digits and signs of ASCII without spaces")
+    headers = {"Authorization": f"Bearer {token}"}
+    return {"base_url": address, "headers": headers, "timeout": timeout_s}
 
 
 def stream_options(subscriber: str, after: int | None, timeout_s: float) -> dict[str, Any]:
@@ -126,9 +176,36 @@ def check(response: "httpx2.Response") -> None:
 
 def read_answer(call: Call[Any], response: "httpx2.Response") -> Any:
     """Return the result of a call; a request whose events are all refused has a result, too."""
-    if response.status_code == 422 and call.path == "/v1/events":
-        form = response.json()
-        if "problems" in form:
-            return call.read(form)
-    check(response)
-    return call.read(response.json())
+    with _reading():
+        if response.status_code == 422 and call.path == "/v1/events":
+            form = response.json()
+            if "problems" in form:
+                return call.read(form)
+        check(response)
+        return call.read(response.json())
+
+
+class Notification(NamedTuple):
+    """What a live stream sent: a number to continue after, and maybe a delivery."""
+
+    number: int
+    delivery: Delivery | None
+
+
+def read_notification(event: Any) -> Notification:
+    """Return what an event of a live stream holds."""
+    with _reading():
+        delivery = Delivery.from_dict(json.loads(event.data)) if event.data else None
+        return Notification(int(event.id), delivery)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise a `ServiceError` if an answer is not one of a service, whatever answers there."""
+    try:
+        yield
+    except TidingsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an answer may hold anything
+        reason = described(error)
+        raise ServiceError(f"the answer is not one of a Tidings service: {reason}") from None
