@@ -25,14 +25,15 @@ def distances_hold(table: EventHashes, there: dict[int, Event], distance: Distan
         assert table.row(slot, slots).tolist() == row
 
 
+@pytest.mark.parametrize("of_process", [False, True])
 @pytest.mark.parametrize("distance", KNOWN, ids=["overlap", "jaccard", "weighted"])
 @settings(max_examples=40)
 @given(steps=st.lists(WIDE | st.integers(0, 30), max_size=40))
 def test_distances_are_right_after_any_additions_and_removals(
-    distance: Distance, steps: list[object]
+    distance: Distance, steps: list[object], *, of_process: bool
 ) -> None:
     """A dict is an arrival; a number selects the event that leaves."""
-    table, there = EventHashes(distance), dict[int, Event]()
+    table, there = EventHashes(distance, of_process=of_process), dict[int, Event]()
     for number, step in enumerate(steps):
         if isinstance(step, dict):
             event = Event(f"e{number}", step, 0)

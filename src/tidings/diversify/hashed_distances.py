@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, combinations, compress, pairwise, repeat
 from operator import attrgetter
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -59,6 +60,9 @@ FAMILIES: Final[dict[Family, int]] = {"string": 0, "number": 1, "boolean": 2, "t
 _STRING, _NUMBER = FAMILIES["string"], FAMILIES["number"]
 _KINDS: Final[dict[type, int]] = {str: _STRING, float: _NUMBER, int: _NUMBER}
 _NOT_A_TEXT: Final = np.int64(0x1E37_79B9_7F4A_7C15)
+_MIX: Final = 0x27D4_EB2F_1656_67C5
+"""Makes equal values of two attributes differ; an odd number, as XXH64 has them."""
+_DOUBLE, _UNSIGNED, _ALL_BITS = Struct("<d"), Struct("<Q"), (1 << 64) - 1
 _TOGETHER: Final = 1024
 """Events that are hashed by one call, so that their texts stay in the cache of the processor."""
 _ONE_VALUE_EACH: Final = np.empty(0, np.int64)
@@ -111,6 +115,7 @@ def hash_in_process(events: Sequence[Event], distance: Distance) -> HashRows:
         of_family = kinds == family
         if of_family.any():
             marks[of_family] = read([*compress(values, of_family.tolist())])
+    marks ^= keys * np.int64(_MIX)
     unsigned = keys.view(np.uint64), marks.view(np.uint64)
     return HashRows(starts, *unsigned, _weights(events, distance))
 
@@ -126,6 +131,19 @@ def _number_bits(numbers: Sequence[float]) -> Int64s:
     """
     bits = (np.fromiter(numbers, np.float64, len(numbers)) + 0.0).view(np.int64)
     return bits ^ _NOT_A_TEXT
+
+
+def _mark_of(key: int, value: Any) -> int:
+    """Return the mark of an attribute and its value, the same as by `hash_in_process`."""
+    family = _KINDS.get(type(value), -1)
+    if family == _STRING:
+        mark = hash(value)
+    elif family == _NUMBER:
+        [bits] = _UNSIGNED.unpack(_DOUBLE.pack(value + 0.0))
+        mark = bits ^ int(_NOT_A_TEXT)
+    else:
+        mark = _hash_of_set(tokens(value))
+    return int(mark ^ key * _MIX) & _ALL_BITS
 
 
 def _hashed_others(values: Sequence[Any]) -> list[int]:
@@ -393,6 +411,8 @@ class EventHashes:
 
     def add_many(self, events: Sequence[Event]) -> list[int]:
         """Add events and return their slots."""
+        if len(events) == 1 and self._is_written_out:
+            return [self._add_one(events[0])]
         starts, keys, marks, weights = self._hash(events, self._distance)
         self._reserve(len(events), int(starts[-1]))
         keys = self._numbered(keys)
@@ -408,23 +428,58 @@ class EventHashes:
         self._write_masks(slots)
         return slots
 
+    @property
+    def _is_written_out(self) -> bool:
+        """Whether one event is added without arrays of its hashes, which would be tiny."""
+        has_masks = 0 < self._masks.shape[1] == self._words
+        return has_masks and self._hash is hash_in_process and type(self._distance) is Overlap
+
+    def _add_one(self, event: Event) -> int:
+        """Add an event and return its slot, as `add_many` does in several times the time."""
+        attributes = event.attributes
+        keys = [hash(name) & _ALL_BITS for name in attributes]
+        marks = [*map(_mark_of, keys, attributes.values())]
+        self._reserve(1, len(attributes))
+        numbers = self._numbers_of(keys)
+        first, self._used = self._used, self._used + len(attributes)
+        pairs = sorted(zip(numbers, marks, strict=True))
+        for pool, column in zip(self._pools, zip(*pairs, strict=True), strict=False):
+            pool[first : self._used] = column
+        slot = self._free.pop()
+        self._starts[slot], self._ends[slot] = first, self._used
+        self._held += len(attributes)
+        self._taken.add(slot)
+        if self._words != self._masks.shape[1]:
+            self._write_masks([slot])
+            return slot
+        masks = [0] * self._words
+        for number in numbers:
+            masks[number // 64] |= 1 << number % 64
+        self._masks[slot] = np.array(masks, np.uint64).view(np.int64)
+        return slot
+
     def _numbered(self, keys: UInt64s) -> UInt64s:
         """Return the numbers of attributes, or keys that are tokens as they are."""
         if isinstance(self._distance, Jaccard):
             return keys
         if len(keys) <= _FEW_KEYS:
-            return np.array(self._numbers_of(keys), np.uint64)
+            return np.array(self._numbers_of(keys.tolist()), np.uint64)
         unique, inverse = np.unique(keys, return_inverse=True)
-        return np.array(self._numbers_of(unique), np.uint64)[inverse]
+        return np.array(self._numbers_of(unique.tolist()), np.uint64)[inverse]
 
-    def _numbers_of(self, keys: UInt64s) -> list[int]:
+    def _numbers_of(self, keys: Iterable[int]) -> list[int]:
         numbers = self._numbers
-        return [numbers.setdefault(key, len(numbers)) for key in keys.tolist()]
+        return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+    @property
+    def _words(self) -> int:
+        """The words of a mask; none if there are too many attributes, or weights."""
+        words = -(-len(self._numbers) // 64)
+        return words if words <= _MOST_WORDS and not self._weighted else 0
 
     def _write_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of new rows; of all, where the number of words has changed."""
-        words = -(-len(self._numbers) // 64)
-        words = words if words <= _MOST_WORDS and not self._weighted else 0
+        words = self._words
         if words != self._masks.shape[1]:
             self._masks = np.zeros((self.capacity, words), np.int64)
             slots = sorted(self._taken)

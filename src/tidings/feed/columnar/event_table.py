@@ -304,7 +304,8 @@ class FeatureTable:
 
     def __init__(self, part: Diversifier | Different, measured: bool) -> None:
         self._part = part
-        self.hashes = EventHashes(part.distance) if measured else None
+        # No snapshot has the hashes, so that those of the process do.
+        self.hashes = EventHashes(part.distance, of_process=True) if measured else None
         self.id_order, self._rows = (
             np.zeros(_FIRST_FEATURES, np.int64),
             np.zeros(_FIRST_FEATURES, np.int64),

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.distances import row_distance, weighted_distance
@@ -13,12 +14,13 @@ from tidings.feed.columnar.rules.kernels.layout import (
     KEPT_ROW,
     KEPT_TURN,
     OTHER,
+    RING,
     SIZE,
     TOO_NEAR,
     RuleArrays,
     RuleOutput,
 )
-from tidings.feed.columnar.rules.kernels.rings import expire_got, ring_cell
+from tidings.feed.columnar.rules.kernels.rings import expire_got, ring_capacity, ring_cell
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
@@ -30,15 +32,21 @@ class Nearest(NamedTuple):
 
 
 @inlined
-def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
-    """Return the distance between two rows of features, measured once for each event in turn."""
+def begin_gaps(arrays: RuleArrays, mine: int) -> int:
+    """Return the number of the gaps from a row of features, which makes those of others stale."""
+    state = arrays.kept.state
+    if state[KEPT_ROW] != mine:
+        state[KEPT_ROW] = mine
+        state[KEPT_TURN] += 1
+    return int64(state[KEPT_TURN])
+
+
+@inlined
+def kept_gap(arrays: RuleArrays, turn: int, mine: int, other: int) -> float:
+    """Return the distance between two rows of features, measured once in a turn."""
     kept, rows = arrays.kept, arrays.features.rows
-    # A new turn makes all kept distances stale at once, without clearing them.
-    if kept.state[KEPT_ROW] != mine:
-        kept.state[KEPT_ROW] = mine
-        kept.state[KEPT_TURN] += 1
-    if kept.turn[other] != kept.state[KEPT_TURN]:
-        kept.turn[other] = kept.state[KEPT_TURN]
+    if kept.turn[other] != turn:
+        kept.turn[other] = turn
         if len(rows.weights) == 0:
             kept.gap[other] = rounded(row_distance(rows, mine, other))
         else:
@@ -49,16 +57,23 @@ def kept_gap(arrays: RuleArrays, mine: int, other: int) -> float:
 @inlined
 def nearest_got(arrays: RuleArrays, ring: int, slot: int) -> Nearest:
     """Return the nearest of what was got; of equally near ones, the last."""
-    row_of, pool, best, nearest = arrays.features.row, arrays.got, math.inf, -1
-    mine = row_of[slot]
-    if mine < 0:  # only its id is known
+    row_of, slots, best, nearest = arrays.features.row, arrays.got.slot, math.inf, -1
+    mine, size = row_of[slot], arrays.rings[ring, SIZE]
+    if mine < 0 or size == 0:  # only its id is known
         return Nearest(-1, best)
-    for nth in range(arrays.rings[ring, SIZE]):
-        other = row_of[pool.slot[ring_cell(arrays, pool.slabs, ring, nth)]]
+    turn = begin_gaps(arrays, mine)
+    cell = ring_cell(arrays, arrays.got.slabs, ring, 0)
+    # Written out, since the place of the ring would be read again for each entry.
+    behind = int64(arrays.rings[ring, RING]) + ring_capacity(arrays, arrays.got.slabs, ring)
+    for nth in range(size):
+        other = row_of[slots[cell]]
         if other >= 0:
-            gap = kept_gap(arrays, mine, other)
+            gap = kept_gap(arrays, turn, mine, other)
             if gap <= best:
                 best, nearest = gap, nth
+        cell += 1
+        if cell == behind:
+            cell = int64(arrays.rings[ring, RING])
     return Nearest(nearest, best)
 
 

@@ -26,11 +26,16 @@ from tidings.feed.columnar.rules.kernels.layout import (
 
 
 @inlined
+def ring_capacity(arrays: RuleArrays, slabs: Slabs, ring: int) -> int:
+    """Return the number of cells of the slab of a ring, which must have one."""
+    return int64(slabs.capacity[arrays.rings[ring, RING_CLASS]])
+
+
+@inlined
 def ring_cell(arrays: RuleArrays, slabs: Slabs, ring: int, place: int) -> int:
     """Return the cell of an entry of a ring, at a place from the oldest on."""
-    rings = arrays.rings
-    capacity = slabs.capacity[rings[ring, RING_CLASS]]
-    place += rings[ring, FRONT]
+    capacity = ring_capacity(arrays, slabs, ring)
+    place += arrays.rings[ring, FRONT]
     return int64(arrays.rings[ring, RING]) + (place if place < capacity else place - capacity)
 
 
@@ -173,7 +178,7 @@ def count_ranks_above(arrays: RuleArrays, ring: int, rank: float) -> int:
     # A ring has no gaps, and its order does not matter here.
     pool, start, above = arrays.ranks, int64(arrays.rings[ring, RING]), 0
     if arrays.rings[ring, FRONT] > 0:
-        size = pool.slabs.capacity[arrays.rings[ring, RING_CLASS]]
+        size = ring_capacity(arrays, pool.slabs, ring)
     else:
         size = int64(arrays.rings[ring, SIZE])
     if pool.bits[0] == WHOLE:
@@ -221,7 +226,7 @@ def expire_got(arrays: RuleArrays, ring: int, oldest: int) -> None:
     rings, pool = arrays.rings, arrays.got
     # Events are got in order of time, so the expired ones are the oldest.
     while rings[ring, SIZE] > 0 and pool.us[ring_cell(arrays, pool.slabs, ring, 0)] <= oldest:
-        capacity = pool.slabs.capacity[rings[ring, RING_CLASS]]
+        capacity = ring_capacity(arrays, pool.slabs, ring)
         rings[ring, FRONT] += 1
         if rings[ring, FRONT] == capacity:
             rings[ring, FRONT] = 0
