@@ -1,6 +1,7 @@
 """The state machines of rules deliver what the definition delivers."""
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -71,10 +72,20 @@ def test_other_rules_deliver_what_the_definition_delivers(
             chain.restore(state)
     due += chain.offer([], end)
     assert due == plain_rules(policy.rules, chooser(policy), chosen, end, changes=changes)
-    dropped = [verdict.event for verdict in chain.take_verdicts() if verdict.fate == "dropped"]
     # Of several rules in a row, the last has what the others did before it came.
+    verdicts = chain.take_verdicts()
+    dropped = {verdict.event: verdict.rule for verdict in verdicts if verdict.fate == "dropped"}
     assert sorted([*(each.match.event.id for each in due), *dropped]) == sorted(
         each.match.event.id for each in chosen
+    )
+    holds = Counter[tuple[str, str]]()
+    for verdict in verdicts:
+        holds[verdict.event, verdict.rule] += {"held": 1, "released": -1, "dropped": 0}[
+            verdict.fate
+        ]
+    assert all(
+        count == 0 or (count == 1 and dropped.get(event) == rule)
+        for (event, rule), count in holds.items()
     )
 
 
@@ -91,10 +102,8 @@ def test_the_k_best_of_the_night_come_when_its_rule_goes(diversify: object) -> N
     assert sorted(each.match.event.id for each in due) == ["e3", "e4"]
     assert {each.at_us for each in due} == {NIGHT[4].at_us}
     fates = [(each.event, each.fate) for each in new.take_verdicts()]
-    assert [fate for fate in fates if fate[1] == "dropped"] == [
-        ("e1", "dropped"),
-        ("e2", "dropped"),
-    ]
+    for fate, events in (("dropped", ["e1", "e2"]), ("released", ["e3", "e4"])):
+        assert sorted(event for event, each in fates if each == fate) == events
 
 
 def test_a_smaller_quota_gets_the_best_of_what_a_larger_one_held() -> None:

@@ -19,6 +19,10 @@ ORDER: Final = ("different", "quota", "quiet")
 """Rules apply in this order, whatever the order in which a policy lists them."""
 
 
+RULES_REPLACED: Final = "the rules were replaced"
+"""Why old rules release what they hold: it is offered to the new ones."""
+
+
 def in_order(rules: Sequence[RulePart]) -> tuple[RulePart, ...]:
     """Return rules in the order in which they apply; those of one name keep their order."""
     return tuple(sorted(rules, key=lambda rule: ORDER.index(rule.name)))
@@ -106,7 +110,10 @@ class RuleChain:
         self.owed = list(old.owed)
         for name, state in zip(old.names, old.states, strict=True):
             place = sum(ORDER.index(each) < ORDER.index(name) for each in self.names)
-            self.owed += self._pass_on(place, state.hand_over(now_us))
+            due = state.hand_over(now_us)
+            ids = [pick.match.event.id for pick in due]
+            state.verdicts += [Verdict(i, name, "released", now_us, RULES_REPLACED) for i in ids]
+            self.owed += self._pass_on(place, due)
         self._old_verdicts = old.take_verdicts()
 
     def snapshot(self) -> dict[str, Any]:
