@@ -83,10 +83,11 @@ types: $(VENV)/.dev ## types: mypy --strict
 imports: $(VENV)/.dev ## architecture: imports go one way
 	$(BIN)/lint-imports --no-logo
 
+# The papers' indexes over whole conditions have no kernels.
 KERNEL_TESTS := tests/compiled tests/index tests/rank \
 	$(filter-out tests/index/% tests/rank/%,$(shell find tests -type d -name kernels | sort))
 plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(WORKERS) -q -m 'not slow' $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(WORKERS) -q -m 'not slow' --ignore=tests/index/papers $(KERNEL_TESTS)
 
 pytest: $(VENV)/.dev $(VENV)/spark.jsa ## all tests, doctests and documentation examples; prints the slowest 30
 	$(BIN)/pytest $(ONE_MORE) --durations=30
