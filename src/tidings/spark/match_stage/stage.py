@@ -254,7 +254,7 @@ def mark_beaten(groups: Int64s, us: Int64s, k: Int64s, beaten: Bools) -> None:
             newest[place] = us[row]
 
 
-MAX_ROWS: Final = 4096
+MAX_ROWS: Final = 1 << 14
 """Most rows that are read at once."""
 
 MAX_MATCHES: Final = 2_000_000
