@@ -46,6 +46,10 @@ class ChangingPolicies:
     def policies_of(self, names: Sequence[str]) -> list[Policy | None]:
         return [*map(self.policies.get, names)]
 
+    @property
+    def some_paused(self) -> bool:
+        return bool(self.paused)
+
     def is_paused(self, name: str) -> bool:
         return name in self.paused
 
