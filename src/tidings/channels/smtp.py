@@ -212,7 +212,7 @@ class SmtpConnections:
 
 
 def _announce(smtp: smtplib.SMTP, sender: str, to: str, size: int) -> None:
-    """Say who sends a mail to whom; the server then waits for its content.
+    """Send the commands before the content of a mail: who sends it, and to whom.
 
     Most servers take all commands at once (RFC 2920), which saves two of three round trips. One
     that closes the connection instead has not taken the mail.
