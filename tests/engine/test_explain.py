@@ -273,6 +273,9 @@ def test_what_rules_did_before_they_were_replaced_is_explained_by_the_old_ones()
     engine.replace(Subscriber("ann", Policy(rules=[Quota(2, pick="first"), Quiet("20:00")])))
     engine.publish_many([at_hour(3, "c", 3), at_hour(4, "d", 2), at_hour(24, "e", 1)])
     engine.replace(Subscriber("ann", Policy()))
+    waiting = engine.explain("ann", "e")
+    assert waiting.outcome == "held"
+    assert waiting.fate == "not delivered yet: released by quiet, and due as time goes on"
     engine.advance(25 * 3600)
     found = {name: engine.explain("ann", name) for name in "abcde"}
     assert {name: (one.outcome, one.note) for name, one in found.items()} == {
@@ -284,7 +287,8 @@ def test_what_rules_did_before_they_were_replaced_is_explained_by_the_old_ones()
     }
     assert str(found["b"].rules[-1].reason).startswith("1 has passed in the period")
     assert str(found["d"].rules[-1].reason).startswith("2 have passed in the period")
-    assert [verdict.fate for verdict in found["e"].rules] == ["held"]
+    assert [verdict.fate for verdict in found["e"].rules] == ["held", "released"]
+    assert str(found["e"].rules[-1].reason) == "the rules were replaced"
 
 
 def test_a_pause_leaves_what_rules_did_explained() -> None:

@@ -114,7 +114,7 @@ class Explanation:
             return "delivered" if self.delivery else "unmatched"
         if self.dropped or (self.rules and self.rules[-1].fate == "dropped"):
             return "dropped"
-        if self.rules and self.rules[-1].until_us is not None:
+        if self.rules:  # held, or released by rules that were replaced, and due with the next event
             return "held"
         standing = self.standing
         if standing is None or standing.state == "chosen":
@@ -144,6 +144,8 @@ class Explanation:
             return f"not delivered yet: held by {rule} until {until}"
         if self.rules and self.rules[-1].fate == "dropped":
             return f"dropped by {self.rules[-1].rule}"
+        if self.rules:
+            return f"not delivered yet: released by {self.rules[-1].rule}, and due as time goes on"
         return self.standing.verdict if self.standing else "not delivered"
 
     @property
