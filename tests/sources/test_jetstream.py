@@ -7,16 +7,20 @@ from threading import Timer
 from typing import Any
 
 import pytest
+from tests.channels.sending import channel_of, declared, deliver, send_all
 from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
 from tests.proxy import proxy_to
 from tests.sources.kills import check_kills
+from tests.sources.nats_accounts import server_with_accounts
 from tests.sources.nats_servers import NatsServer, running_nats
 from tests.sources.pipelines import check, lines, run_here, write_config
 
+from tidings.channels.jetstream import JetStreamTransport
 from tidings.errors import SourceError
 from tidings.formats.messages import MessageForm
 from tidings.sources.jetstream import JetStreamReader, open_reader, read_options
+from tidings.store import open_store
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +170,24 @@ def test_a_wrong_password_is_refused_without_being_shown(tmp_path: Path) -> None
         right = open_reader({**options, "password": "right"}, None)
         with pytest.raises(SourceError, match="there is no stream 'S'"):
             right.latest()
+
+
+def test_a_file_of_credentials_opens_sources_and_channels(tmp_path: Path) -> None:
+    with (
+        server_with_accounts(tmp_path) as (guarded, credentials),
+        open_store(tmp_path / "tidings.db") as store,
+    ):
+        options = {"servers": guarded.address, "stream": "S", "patienceMs": "2000"}
+        reader = open_reader({**options, "credentials": str(credentials)}, None)
+        with pytest.raises(SourceError, match="there is no stream 'S'"):
+            reader.latest()
+        unknown = open_reader({**options, "credentials": "none.creds"}, None)
+        with pytest.raises(SourceError, match=r"none\.creds|\*\*\*"):
+            unknown.latest()
+        deliver(store, 0, "e0")
+        transport = JetStreamTransport((guarded.address,), "S.x", credentials=str(credentials))
+        send_all(store, declared("nats", transport), patience_s=0)
+        assert "no stream listens to the subject" in str(channel_of(store).reason)
 
 
 def test_a_restart_resumes_and_everything_is_delivered_once(

@@ -7,7 +7,7 @@ caller keeps is the only one. This is the only import of nats.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -217,7 +217,8 @@ class JetStreamReader:
                 **options.account,
             )
         except _ERRORS as error:
-            await client.close()
+            with suppress(AssertionError):  # the library wants a connection to close
+                await client.close()
             reasons = "; ".join(dict.fromkeys([*failures, str(error) or type(error).__name__]))
             raise ConnectionError(f"no connection ({reasons})") from None
         try:
