@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.channels.sending import deliver, sending
-from tests.service.running import eventually
+from tests.service.running import PATIENCE_S, eventually
 
 from tidings.channels import Dispatcher, Message, Outcome, Sender, Status
 from tidings.channels.dispatcher import SendRate
@@ -101,6 +101,24 @@ def test_one_that_fails_delays_only_itself(file_store: Store) -> None:
         away.answer = lambda _: SENT
         file_store.channels.resume(first)  # it need not wait until its rest is over
         eventually(lambda: away.taken == EVENTS)
+
+
+def test_many_that_hang_do_not_delay_the_others(file_store: Store) -> None:
+    """As a library does that waits in a thread, or for the address of a name."""
+    go_on, well = threading.Event(), Fake()
+
+    class Hanging(Fake):
+        async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+            await asyncio.to_thread(go_on.wait, PATIENCE_S)
+            return [SENT] * len(messages)
+
+    hanging = [add(file_store, f"hangs{number}") for number in range(50)]
+    add(file_store, "well")
+    deliver(file_store, 0, *EVENTS)
+    with sending(file_store, {"fake": lambda each: well if each.id == "well" else Hanging()}):
+        eventually(lambda: well.taken == EVENTS)
+        assert all(get(file_store, key).sent == 0 for key in hanging)
+        go_on.set()
 
 
 def test_many_channels_that_others_serve_do_not_hide_those_behind_them(file_store: Store) -> None:
