@@ -103,8 +103,9 @@ MORE_PAIRS = [
 ]
 SHOWN = 30
 """The newest entries of a feed: enough for those that are added after the last kill."""
-LINES = 2 if KILLS else 30
-"""Lines of the stream that are sent before each run, while there are some."""
+FIRST, LINES = (15, 2) if KILLS else (30, 30)
+"""Lines of the stream that are sent before the first run, and before each other one, while there
+are some. The first must be enough for deliveries, or runs end before anything is sent."""
 
 
 @pytest.mark.kill
@@ -169,11 +170,12 @@ class WayIn:
 
     def __init__(self, config: Path, expected: Expected, send: Send, rest: Sequence[Any]) -> None:
         self.config, self.expected = config, expected
-        self._send, self._rest = send, list(rest)
+        self._send, self._rest, self._next = send, list(rest), FIRST
 
     def feed(self) -> bool:
         """Send the next lines to the source; return whether there were any."""
-        part, self._rest = self._rest[:LINES], self._rest[LINES:]
+        part, self._rest = self._rest[: self._next], self._rest[self._next :]
+        self._next = LINES
         if part:
             self._send(part)
         return bool(part)
