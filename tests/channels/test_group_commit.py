@@ -73,6 +73,19 @@ def test_what_fails_fails_alone_and_changes_nothing(store: Store) -> None:
     assert [channel.id for channel in store.channels.find()] == ["first", "last"]
 
 
+def test_a_store_that_is_away_is_not_asked_for_each(store: Store) -> None:
+    class Away(Counting):
+        def write(self, work: Callable[[Session], Any]) -> Any:
+            self.writes += 1
+            raise StoreError("away")
+
+    away = Away(store.database)
+    works = [put(f"c{number}") for number in range(50)]
+    results = asyncio.run(write_all(GroupCommit(away), works))
+    assert [str(each) for each in results] == ["away"] * 50
+    assert away.writes == 3
+
+
 def test_a_task_that_is_cancelled_leaves_the_others_alone(store: Store) -> None:
     async def work() -> None:
         commits = GroupCommit(store.database)

@@ -6,10 +6,12 @@ A commit waits for the disk, and takes more processor time than a few small chan
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from tidings.errors import StoreError
 from tidings.store.protocol import Session, Transactions
 
+_AWAY: Final = 2
 T = TypeVar("T")
 Work = Callable[[Transactions], T]
 
@@ -57,8 +59,7 @@ class _Group:
             try:
                 results = await asyncio.to_thread(self._transact, partial(_work_on, works))
             except Exception:  # noqa: BLE001 - one of them may have failed: each on its own tells
-                alone = (self._alone(work) for work in works)
-                results = await asyncio.gather(*alone, return_exceptions=True)
+                results = await self._one_by_one(works)
             for (_, future), result in zip(waiting, results, strict=True):
                 if future.done():  # its task was cancelled
                     continue
@@ -67,9 +68,21 @@ class _Group:
                 else:
                     future.set_result(result)
 
-    async def _alone(self, work: Work[Any]) -> Any:
-        (result,) = await asyncio.to_thread(self._transact, partial(_work_on, [work]))
-        return result
+    async def _one_by_one(self, works: Sequence[Work[Any]]) -> list[Any]:
+        """Return the result of each work in a transaction of its own, or its error.
+
+        After two in a row that the store refuses, it is away: the others get the same error.
+        """
+        results = list[Any]()
+        for work in works:
+            if len(results) >= _AWAY and all(isinstance(e, StoreError) for e in results[-_AWAY:]):
+                results.append(results[-1])
+                continue
+            try:
+                results += await asyncio.to_thread(self._transact, partial(_work_on, [work]))
+            except Exception as error:  # noqa: BLE001 - it belongs to the task that asked for it
+                results.append(error)
+        return results
 
 
 class _InProgress:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _MAILS_AT_ONCE: Final = 8
+_CHATS_AT_ONCE: Final = 2
 _MOST_IN_MAIL: Final = 200
 _MOST_IN_CHAT: Final = 10
 _MOST_WORDS: Final = 80
@@ -86,13 +87,15 @@ class ChatTransport:
     person: PersonChannel
     rules: TargetRules
     compose: _Composer
+    threads: ThreadPoolExecutor
     http: "httpx2.AsyncClient"
     clock: Callable[[], float]
     most: int = _MOST_IN_CHAT
 
     async def send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
         """Send a message; chats cannot recognise one that is sent again."""
-        composed = await asyncio.to_thread(self.compose, deliveries, digest)
+        work = partial(self.compose, deliveries, digest)
+        composed = await asyncio.get_running_loop().run_in_executor(self.threads, work)
         body = chat_body(self.person.kind, composed)
         answer = await post(self.http, self.person.address, self.rules, body, JSON_HEADERS)
         return read_answer(answer, int(self.clock() * SECOND_US))
@@ -128,6 +131,8 @@ def person_openers(
 ) -> dict[str, OpenSender]:
     """Return what opens the senders of people's channels, by kind."""
     threads, commits = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail"), GroupCommit(store.database)
+    # Few, since each reads the store; and their own, which a mail server that hangs leaves free.
+    composing = ThreadPoolExecutor(_CHATS_AT_ONCE, "chats")
     connections = None if settings.smtp is None else SmtpConnections(settings.smtp)
 
     def open_sender(channel: Channel) -> Sender | None:
@@ -145,7 +150,8 @@ def person_openers(
             connections.retain()
             transport = MailTransport(settings.smtp, connections, person.address, compose, threads)
         else:
-            transport = ChatTransport(person, settings.rules, compose, open_http(), clock)
+            http = open_http()
+            transport = ChatTransport(person, settings.rules, compose, composing, http, clock)
         return DigestSender(channel.key, channel.subscriber, person, commits, transport, clock)
 
     return dict.fromkeys(KINDS, open_sender)
