@@ -182,7 +182,7 @@ class SmtpConnections:
             smtp = kept or _connect(self._settings)
             try:
                 try:
-                    _announce(smtp, self._sender, to, len(mail))
+                    _send_envelope(smtp, self._sender, to, len(mail))
                 except smtplib.SMTPServerDisconnected:
                     if kept is None:
                         raise
@@ -211,8 +211,8 @@ class SmtpConnections:
             _quit(smtp)
 
 
-def _announce(smtp: smtplib.SMTP, sender: str, to: str, size: int) -> None:
-    """Send the commands before the content of a mail: who sends it, and to whom.
+def _send_envelope(smtp: smtplib.SMTP, sender: str, to: str, size: int) -> None:
+    """Send the envelope of a mail; the server then waits for its content.
 
     Most servers take all commands at once (RFC 2920), which saves two of three round trips. One
     that closes the connection instead has not taken the mail.
