@@ -108,6 +108,8 @@ def test_a_plan_says_how_far_other_costs_lead_elsewhere() -> None:
 def test_costs_survive_their_form_and_others_are_refused() -> None:
     assert read_costs(COSTS.to_dict()) == COSTS
     assert read_calibration(COSTS.to_dict()) == Calibration(COSTS)
+    first = {name: cost for name, cost in COSTS.to_dict().items() if name != "bucket_us"}
+    assert read_costs(first) == replace(COSTS, bucket_us=0)
     with pytest.raises(InvalidForm, match="a calibration has the fields"):
         read_costs({"trigger_s": 1})
     with pytest.raises(InvalidForm, match="match_us must be a positive number, not 'fast'"):

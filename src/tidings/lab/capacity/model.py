@@ -91,7 +91,12 @@ def read_calibration(form: Any) -> Calibration:
 
 
 def read_costs(form: Any) -> Costs:
-    """Return the costs of a JSON form, as `to_dict` returned it."""
+    """Return the costs of a JSON form, as `to_dict` returned it.
+
+    The first calibrations had no `bucket_us`: buckets counted as matches.
+    """
+    if isinstance(form, Mapping):
+        form = {"bucket_us": 0.0} | {**form}
     names = [each.name for each in fields(Costs)]
     if not isinstance(form, Mapping) or {*form} != {*names}:
         raise InvalidForm(f"a calibration has the fields {', '.join(names)}, not {shown(form)}")
