@@ -15,6 +15,7 @@ from tidings.diversify import covers
 from tidings.diversify.covers import Disc, MaxDivRel
 from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Distance
+from tidings.model.records import Event
 
 
 def most_neighbours(_: Candidate, white: list[Candidate], __: Between) -> Fraction:
@@ -99,6 +100,24 @@ def test_a_cover_is_independent_and_dominating(
         covering = [other for other in chosen if near(member, other, alpha, overlap)]
         assert covering
         assert member not in chosen or covering == [member]
+
+
+@pytest.mark.parametrize("part", [Disc, MaxDivRel])
+@pytest.mark.parametrize("alpha", [0.3, 0.6, 0.95])
+def test_frequent_and_rare_values_count_alike(part: Any, alpha: float) -> None:
+    """With hundreds of values, only the most frequent ones are bits of a mask."""
+    chance = Random(5)
+
+    def value() -> int:
+        return int(chance.paretovariate(0.7)) % 200
+
+    window = [
+        Candidate(Event(f"e{number}", {f"a{i}": value() for i in range(6)}, number), rank, rank)
+        for number in range(90)
+        if (rank := chance.randrange(1, 9) / 8)
+    ]
+    chosen = part(alpha=alpha).choose(window, 80)
+    assert chosen == PLAIN[part.name](part(alpha=alpha), window, 80)
 
 
 def test_the_middle_represents_both_sides() -> None:

@@ -27,7 +27,7 @@ def newest_first(events: Sequence[Event]) -> Int64s:
 
 
 def _times(events: Sequence[Event]) -> Int64s:
-    return np.array([*map(attrgetter("published_us"), events)], np.int64)
+    return np.fromiter(map(attrgetter("published_us"), events), np.int64, len(events))
 
 
 def inverse(permutation: Int64s) -> Int64s:
@@ -49,5 +49,6 @@ def rank_places(keys: Float64s, newest: Int64s) -> Int64s:
 
 def ranks_and_keys(candidates: Sequence[Candidate]) -> tuple[Float64s, Float64s]:
     """Return the ranks and the keys of candidates as arrays."""
-    ranks = np.array([*map(attrgetter("rank"), candidates)], np.float64)
-    return ranks, np.array([*map(attrgetter("key"), candidates)], np.float64)
+    count = len(candidates)
+    ranks = np.fromiter(map(attrgetter("rank"), candidates), np.float64, count)
+    return ranks, np.fromiter(map(attrgetter("key"), candidates), np.float64, count)

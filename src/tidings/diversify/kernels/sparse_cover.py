@@ -19,6 +19,7 @@ from tidings.compiled.array_types import (
 )
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel, nested
+from tidings.compiled.simd import ones
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
 from tidings.diversify.kernels.dense_cover import NearCells, cover_by_sums, reach_of
 from tidings.diversify.kernels.distances import count_shared_keys, ratio
@@ -34,6 +35,9 @@ from tidings.diversify.kernels.token_rows import InvertedLists
 #
 # Of 1,000 products of 20 attributes, 43 % of the pairs share a value, and 1.4 % are within 0.5. The
 # shared marks are counted in bytes, of which eight are compared at once: few lead to a distance.
+#
+# The most frequent marks, whose lists are by far the longest, are bits of a mask for each row. Only
+# rows that share enough of the others are compared by their masks as well.
 
 
 MOST_KEYS: Final = 127
@@ -43,11 +47,33 @@ EVERY_BYTE: Final = np.uint64(0x0101010101010101)
 EVERY_HIGH_BIT: Final = np.uint64(0x8080808080808080)
 
 
+FREQUENT: Final = 64
+"""Marks that are bits of a word: of 20 that a row has, three to six, which most pairs share."""
+
+
+class FrequentMarks(NamedTuple):
+    """The bit of each mark, -1 if it is not frequent, and the bits of each row."""
+
+    bit: Int64s
+    rows: Int64s
+
+
 class SharedCounts(NamedTuple):
-    """How many marks each row shares with one, as bytes and as words of eight of them."""
+    """How many marks each row shares with one, as bytes and as words of eight of them.
+
+    Frequent marks are not counted.
+    """
 
     equal: UInt8s
     words: UInt64s
+    frequent: FrequentMarks
+
+
+class NearPairs(NamedTuple):
+    """Rows that are near one before them, and their distances."""
+
+    others: Int32s
+    distances: Float64s
 
 
 @kernel
@@ -63,11 +89,37 @@ def count_shared_pairs(list_arrays: tuple[AnyArray, ...]) -> int:
     return met
 
 
+@nested
+def frequent_marks(lists: InvertedLists) -> FrequentMarks:
+    """Return the marks of the longest lists, at most `FREQUENT`; of one length all, or none."""
+    marks, rows = len(lists.heads) - 1, len(lists.sizes)
+    longer = np.zeros(rows + 2, np.int64)
+    for mark in range(marks):
+        longer[lists.heads[mark + 1] - lists.heads[mark]] += 1
+    shortest, taken = rows + 1, int64(0)
+    while shortest > 1 and taken + longer[shortest - 1] <= FREQUENT:
+        shortest -= 1
+        taken += longer[shortest]
+    frequent = FrequentMarks(np.full(marks, -1, np.int64), np.zeros(rows, np.int64))
+    bit = int64(0)
+    for mark in range(marks):
+        if lists.heads[mark + 1] - lists.heads[mark] < shortest:
+            continue
+        frequent.bit[mark] = bit
+        for position in range(lists.heads[mark], lists.heads[mark + 1]):
+            frequent.rows[lists.rows[position]] |= np.int64(1) << np.int64(bit)
+        bit += 1
+    return frequent
+
+
 @inner
-def count_behind(lists: InvertedLists, row: int, equal: UInt8s) -> None:
-    """Count the marks that each row behind `row` has in common with it."""
+def count_behind(lists: InvertedLists, row: int, shared: SharedCounts) -> None:
+    """Count the marks that each row behind `row` has in common with it, but for frequent ones."""
+    equal, _, frequent = shared
     equal[row & -BYTES :] = 0
     for element in range(lists.starts[row], lists.starts[row + 1]):
+        if frequent.bit[lists.numbers[element]] >= 0:
+            continue
         # Lists are ascending: rows after `row` itself stand behind its own position.
         end = lists.heads[lists.numbers[element] + 1]
         for position in range(lists.positions[element] + 1, end):
@@ -80,32 +132,36 @@ def write_near(
     row: int,
     reach: float,
     shared: SharedCounts,
-    others: Int32s,
-    distances: Float64s,
+    near: NearPairs,
+    first: int,
 ) -> int:
-    """Write the rows behind `row` that are within reach, and return how many there are."""
-    equal, words = shared
+    """Write the rows behind `row` that are within reach from `first` on; return where they end."""
+    equal, words, frequent = shared
     # Either row has `sizes[row]` keys at least; a margin for the rounding of the product.
     least = max(1, int(np.ceil((1.0 - reach) * lists.sizes[row] - 1e-6)))
-    # The high bit of each byte is set where it reaches `least`; no byte carries into the next.
-    lift = np.uint64(128 - least) * EVERY_BYTE
-    count = 0
+    # So many of the counted marks must be shared; none if the frequent ones may be enough.
+    counted = max(0, least - ones(frequent.rows[row]))
+    # The high bit of each byte is set where it reaches that; no byte carries into the next.
+    lift = np.uint64(128 - counted) * EVERY_BYTE
+    end = first
     for word in range(row // BYTES, len(words)):
         if (words[word] + lift) & EVERY_HIGH_BIT == 0:
             continue
-        for other in range(word * BYTES, word * BYTES + BYTES):
-            if equal[other] < least:
+        for other in range(max(word * BYTES, row + 1), min(word * BYTES + BYTES, len(lists.sizes))):
+            if equal[other] < counted:
+                continue
+            same = int64(equal[other]) + ones(frequent.rows[row] & frequent.rows[other])
+            if same < least:
                 continue
             # Without masks keys are marks: what is shared is equal.
-            same = int64(equal[other])
             both = same
             if lists.masks.shape[1] > 0:
                 both = count_shared_keys(lists, row, other)
             distance = ratio(same, lists.sizes[row] + lists.sizes[other] - both)
             if distance <= reach:
-                others[count], distances[count] = other, distance
-                count += 1
-    return count
+                near.others[end], near.distances[end] = other, distance
+                end += 1
+    return end
 
 
 @nested
@@ -114,14 +170,14 @@ def near_rows(lists: InvertedLists, reach: float) -> Neighbourhoods:
     count, pairs = len(lists.sizes), 0
     behind, apart = np.empty(16 * count, np.int32), np.empty(16 * count)
     words = np.zeros((count + BYTES - 1) // BYTES, np.uint64)
-    shared = SharedCounts(words.view(np.uint8), words)
+    shared = SharedCounts(words.view(np.uint8), words, frequent_marks(lists))
     begins, counts = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
     for row in range(count):
         if len(behind) - pairs < count:  # room for all rows, twice as much as before
             behind = np.append(behind, np.empty_like(behind))
             apart = np.append(apart, np.empty_like(apart))
-        count_behind(lists, row, shared.equal)
-        pairs += write_near(lists, row, reach, shared, behind[pairs:], apart[pairs:])
+        count_behind(lists, row, shared)
+        pairs = write_near(lists, row, reach, shared, NearPairs(behind, apart), pairs)
         begins[row + 1] = pairs
         for pair in range(begins[row], pairs):
             counts[behind[pair]] += 1
