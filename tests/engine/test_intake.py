@@ -1,12 +1,14 @@
 """How a stream gets in: order, numbers, and ids that come once."""
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings import Engine, Event
 from tidings.engine.intake import Intake
+from tidings.model.dead_letter import BadRecord
 
 EVENTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60)), max_size=30)
 
@@ -50,6 +52,42 @@ def test_it_goes_on_from_a_snapshot(stream: list[tuple[int, int]], cut: int) -> 
     again = Intake.restored(json.loads(json.dumps(other.snapshot())))
     assert taken(one, events) == first + taken(again, events[cut:])
     assert again.snapshot() == one.snapshot()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60), st.integers(0, 90)), max_size=30),
+    st.sampled_from([None, "10s"]),
+    st.booleans(),
+)
+def test_many_records_arrive_as_single_ones_do(
+    stream: list[tuple[int, int, int]], remember_ids: str | None, ordered: bool
+) -> None:
+    if ordered:
+        times = sorted(at for _, at, _ in stream)
+        stream = [(number, at, 0) for number, at in enumerate(times)]
+    events: list[Any] = [
+        Event(f"e{name}", {"x": 1}, at, None if sequence > 30 else sequence)
+        for name, at, sequence in stream
+    ]
+    one, many = Intake(remember_ids=remember_ids), Intake(remember_ids=remember_ids)
+    single = [step for each in events for step in one.arrive(each)]
+    together = [step for half in (events[:20], events[20:]) for step in many.arrive_many(half)]
+    assert [s for s in together if s.event] == [s for s in single if s.event]
+    # Each moment that a step without an event reaches is that of the event before it.
+    assert [s.now for s in together][-1:] == [s.now for s in single][-1:]
+    assert many.snapshot() == one.snapshot()
+    assert list(many.late) == list(one.late)
+
+
+def test_records_among_which_one_is_refused_arrive_one_by_one() -> None:
+    intake = Intake()
+    events: list[Any] = [event(number % 9, number) for number in range(10)]
+    steps = intake.arrive_many(
+        [*events, BadRecord({}, "no", 10), {"id": "e10", "published_at": 20, "attributes": {}}]
+    )
+    names = [step.event.id for step in steps if step.event]
+    assert names == [f"e{number}" for number in [*range(9), 10]]
+    assert len(intake.dead_letters) == 2
 
 
 def test_ids_that_are_forgotten_take_no_room() -> None:

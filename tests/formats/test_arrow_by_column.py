@@ -13,6 +13,7 @@ from tidings.formats.arrow import read_event_columns, read_events
 from tidings.formats.arrow_by_column import quick_events
 from tidings.formats.arrow_by_row import AS_READ, EVENT_COLUMNS, Cells, Convert
 from tidings.formats.csv_file import array, boolean, number
+from tidings.model.attached_columns import attached
 from tidings.model.dead_letter import BadRecord
 from tidings.model.event_columns import TextEntries
 from tidings.model.records import Event
@@ -230,6 +231,51 @@ def test_a_bad_row_does_not_make_the_rows_far_from_it_slow():
         [bad] = [each for each in read_events(table) if isinstance(each, BadRecord)]
     assert bad.position == 501
     assert built.call_count == 256
+
+
+def test_attached_columns_hold_what_the_events_hold() -> None:
+    table = pa.table(
+        {
+            "id": [f"e{n}" for n in range(4)],
+            "published_at": pa.array(range(4), pa.timestamp("us")),
+            "texts": pa.array(
+                [[("a", "x"), ("b", "")], None, [("b", "x")], []], pa.map_(pa.string(), pa.string())
+            ),
+            "c": pa.array([1, None, -(2**60), 3]),
+            "d": pa.array(["x", "y", None, "x"]).dictionary_encode(),
+            "e": pa.array([None, 0.5, None, -0.0]),
+        }
+    )
+    for first in range(4):
+        [batch] = table.slice(first).to_batches()
+        events = quick_events(batch, attaches=True)
+        assert events is not None
+        [columns] = attached(events) or []
+        for row, event in enumerate(events):
+            texts = slice(*columns.text_starts[row : row + 2])
+            numbers = slice(*columns.number_starts[row : row + 2])
+            values = {
+                columns.names[name]: columns.texts[text]
+                for name, text in zip(columns.text_names[texts], columns.text[texts], strict=True)
+            } | {
+                columns.names[name]: number
+                for name, number in zip(
+                    columns.number_names[numbers], columns.numbers[numbers], strict=True
+                )
+            }
+            assert values == event.attributes
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([True]), pa.array([["x"]]), pa.array([0], pa.timestamp("us"))]
+)
+def test_other_values_leave_no_columns(column: pa.Array) -> None:
+    columns = {"id": ["e"], "published_at": pa.array([0], pa.timestamp("us")), "a": column}
+    [batch] = pa.table(columns).to_batches()
+    events = quick_events(batch, attaches=True)
+    assert events is not None
+    assert attached(events) is None
+    assert attached(quick_events(batch.drop_columns("a")) or []) is None
 
 
 def test_maps_are_read_by_whole_columns_also_from_slices() -> None:

@@ -39,7 +39,6 @@ from tidings.formats.arrow import (
     DELIVERIES,
     TARGETS_BY_EVENT,
     read_event_numbers,
-    read_events,
     read_valid_events,
     targets_by_event,
     validated,
@@ -47,6 +46,7 @@ from tidings.formats.arrow import (
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
+from tidings.model.attached_columns import detach
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.limits import TRUSTED, Limits, check_limits
@@ -62,8 +62,8 @@ CHUNK: Final = 1024
 """Steps of the stream that are matched at once."""
 TARGETED: Final = 1 << 13
 """Rows of a table whose targets are found at once."""
-RECORDS: Final = CHUNK // 2
-"""Records that are read at once; most of them make two steps."""
+RECORDS: Final = CHUNK - 1
+"""Records that are read at once; in order they make one step each, and one for the last moment."""
 
 
 class Engine:
@@ -251,7 +251,8 @@ class Engine:
         order, without an object for each delivery. A row that is refused is a dead letter; a table
         without these columns is refused as a whole.
         """
-        records = read_events(table, limits=self._intake.terms.limits)
+        limits = self._intake.terms.limits
+        records = read_valid_events(validated(table), limits=limits, attaches=True)
         pages = self._publish(records)
         return pa.concat_tables([DELIVERIES.empty_table(), *(page.table() for page in pages)])
 
@@ -261,9 +262,9 @@ class Engine:
         try:
             while chunk := list(islice(records, RECORDS)):  # outside the lock: it is a user's code
                 with self._turn():
-                    for record in chunk:
-                        self._steps.extend(self._intake.arrive(record))
+                    self._steps.extend(self._intake.arrive_many(chunk))
                     due += self._run_steps()
+                detach(record for record in chunk if type(record) is Event)
         except BaseException:
             with self._lock:
                 self._owed[:0] = due
@@ -510,6 +511,7 @@ class Engine:
                     self._deliver(self._stages.advance(run.now, len(run.events) - 1))
                 finally:
                     self._memory.end_run()
+                    detach(run.events)
             self._stages.note_verdicts()
         owed, self._owed = self._owed, []
         return owed

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final, NamedTuple, SupportsIndex, TypeVar, overload
 
 from tidings.engine.stages import Step
@@ -18,6 +19,8 @@ T = TypeVar("T")
 LOGGER: Final = "tidings"
 LATE_LOGGER: Final = "tidings.late"
 _FEW: Final = 1024
+_SEVERAL: Final = 8
+"""From so many records on, it is worth finding out whether they are in order."""
 _LAST_GIVEN: Final = LAST_SEQUENCE // 2
 """The largest sequence number that an event may have, so that later events can be numbered."""
 
@@ -131,6 +134,37 @@ class Intake:
             self.late.append(event)
             return []
         return self._steps(released)
+
+    def arrive_many(self, records: Sequence[Any]) -> Iterable[Step]:
+        """Read records as `arrive` does; those that are in order are taken at once.
+
+        The moment that an event reaches is then no step of its own: the next one is not before.
+        """
+        if not self._are_in_order(records):
+            return chain.from_iterable(map(self.arrive, records))  # read as they are taken
+        ids, times = [one.id for one in records], [one.published_us for one in records]
+        self._published.update(zip(ids, times, strict=True))
+        self._arrivals.pass_through(times)
+        return self._steps(records)
+
+    def _are_in_order(self, records: Sequence[Any]) -> bool:
+        """Return whether records are events that are released at once, none of them refused."""
+        most, arrivals = self.terms.limits.attributes, self._arrivals
+        if len(records) < _SEVERAL or self._horizon_us is not None:
+            return False
+        if self.terms.future_us is not None or not arrivals.passes_through:
+            return False
+        if any(type(one) is not Event or one.content is not None for one in records):
+            return False
+        ids, times = {one.id for one in records}, [one.published_us for one in records]
+        return (
+            len(ids) == len(records)
+            and self._published.keys().isdisjoint(ids)
+            and (arrivals.watermark_us is None or arrivals.watermark_us <= times[0])
+            and times == sorted(times)
+            and all((one.sequence or 0) <= _LAST_GIVEN for one in records)
+            and all(len(one.attributes) <= most for one in records)
+        )
 
     def read(self, record: Any) -> Event:
         """Read a record; without a time it gets that of the clock, but not before the watermark."""
@@ -249,15 +283,14 @@ class Intake:
         )
         return intake
 
-    def _steps(self, released: list[Event]) -> list[Step]:
-        return [*map(self._step, released), Step(None, self.now)]
-
-    def _step(self, event: Event) -> Step:
-        """Return the step of the next event, with its sequence number."""
-        if event.sequence is None:
-            event = event.numbered(self._sequence + 1)
-        self._sequence = max(event.sequence or 0, self._sequence)
-        return Step(event, Moment(event.published_us, self._sequence))
+    def _steps(self, released: Sequence[Event]) -> list[Step]:
+        steps = list[Step]()
+        for event in released:
+            numbered = event.numbered(self._sequence + 1) if event.sequence is None else event
+            self._sequence = max(numbered.sequence or 0, self._sequence)
+            steps.append(Step(numbered, Moment(event.published_us, self._sequence)))
+        steps.append(Step(None, self.now))
+        return steps
 
     @property
     def _forgotten_us(self) -> float:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int64s
+from tidings.compiled.arrays import offsets
 from tidings.engine.quality import KnownEvents
 from tidings.engine.standing import (
     Offered,
@@ -124,12 +126,14 @@ class Memory:
     def note_columns(self, columns: DeliveryColumns) -> None:
         """Remember deliveries of remembered events as columns."""
         bare = columns.to_remember()
-        order = np.argsort(bare.event, kind="stable")
-        places, starts = np.unique(bare.event[order], return_index=True)
-        for place, rows in zip(places.tolist(), np.split(order, starts[1:]), strict=True):
-            remembered = self._events.get(bare.events[place])
-            if remembered is not None:
-                remembered.columns.append(ColumnRows(bare, rows))
+        ends = offsets(np.bincount(bare.event, minlength=len(bare.events)))
+        order = np.arange(len(bare))
+        if (bare.event[1:] < bare.event[:-1]).any():  # windows deliver older events as well
+            order = np.argsort(bare.event, kind="stable")
+        for event, (first, last) in zip(bare.events, pairwise(ends.tolist()), strict=True):
+            remembered = self._events.get(event)
+            if remembered is not None and last > first:
+                remembered.columns.append(ColumnRows(bare, order[first:last]))
 
     def note_dropped(self, deliveries: Iterable[Delivery], reason: str) -> None:
         """Remember why deliveries of remembered events were dropped."""

@@ -422,8 +422,8 @@ class ArrayHandoff:
             matched=self._translate_subscriptions(matches.matched),
         )
         slots = np.zeros(len(run.events), np.int32)
-        for place in np.flatnonzero(matches.starts[1:] - matches.starts[:-1]).tolist():
-            slots[place] = self._feeds.slot(run.events[place])
+        matched = np.flatnonzero(matches.starts[1:] - matches.starts[:-1])
+        slots[matched] = self._feeds.slots_of([run.events[place] for place in matched.tolist()])
         sequences = np.array([now.sequence for now in run.moments], np.int64)
         prepared = self._feeds.prepare(matches, slots, sequences)
         self._quality.matched_rows(matches.ranks)

@@ -179,11 +179,16 @@ def read_events(
 
 
 def read_valid_events(
-    table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
+    table: pa.Table | pa.RecordBatch,
+    cells: Cells = AS_READ,
+    *,
+    limits: Limits = TRUSTED,
+    attaches: bool = False,
 ) -> Iterator[Event | BadRecord]:
     """Yield what `read_events` yields, for arrays from a trusted process such as Spark.
 
-    Their offsets and indices are not validated; text that is not UTF-8 is a bad record.
+    Their offsets and indices are not validated; text that is not UTF-8 is a bad record. If it
+    `attaches` columns, stages read attributes from them until they are detached.
     """
     check_limits(limits, InvalidForm)
     table = with_text_ids(table, ("id",))
@@ -191,7 +196,7 @@ def read_valid_events(
     if cells == AS_READ:
         check_times(table.schema)
     columns = event_columns(table.schema)
-    quick = partial(quick_events, cells=cells)
+    quick = partial(quick_events, cells=cells, attaches=attaches)
     return read_rows(table, Reading(columns, lambda row: _event(row, cells), quick, limits))
 
 

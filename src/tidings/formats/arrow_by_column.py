@@ -26,6 +26,7 @@ from tidings.formats.arrow_by_row import (
     content_decoder,
 )
 from tidings.model import validate
+from tidings.model.attached_columns import ColumnsBuilder, attach
 from tidings.model.content import Content, read_content
 from tidings.model.event_columns import UNNUMBERED, ColumnEvents, NumberEntries, TextEntries
 from tidings.model.limits import CONTENT
@@ -39,8 +40,13 @@ _MOST_CELLS: Final = 256
 """Cells per entry up to which a table of events by names finds one that occurs twice."""
 
 
-def quick_events(batch: pa.RecordBatch, cells: Cells = AS_READ) -> list[Event] | None:
-    """Return the events of a batch with a checked schema; None if it must be read by row."""
+def quick_events(
+    batch: pa.RecordBatch, cells: Cells = AS_READ, *, attaches: bool = False
+) -> list[Event] | None:
+    """Return the events of a batch with a checked schema; None if it must be read by row.
+
+    If it `attaches` columns, the events have them where all their values are texts and numbers.
+    """
     columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
     converters = {
         name: cells.converter(name, text=_is(column, _TEXTS)) for name, column in columns.items()
@@ -53,19 +59,23 @@ def quick_events(batch: pa.RecordBatch, cells: Cells = AS_READ) -> list[Event] |
     if ids is None or times is None or numbers is None:
         return None
     attributes: list[dict[str, Any]] = [{} for _ in ids]
+    builder = ColumnsBuilder()
     reserved = {*columns, *EVENT_COLUMNS}
     for name, column in columns.items():
         if name in EVENT_COLUMNS:
             continue
         if types.is_map(column.type):
             # The converters of a map are those of its keys.
-            valid = cells == AS_READ and _unfold(attributes, column, reserved)
+            valid = cells == AS_READ and _unfold(attributes, column, reserved, builder)
         else:
-            valid = _fill(attributes, name, column, converters[name])
+            valid = _fill(attributes, name, column, converters[name], builder)
         if not valid:
             return None
     contents = _contents(ids, columns[CONTENT]) if CONTENT in columns else repeat(None)
-    return list(map(Event.known, ids, attributes, times, numbers, contents))
+    events = list(map(Event.known, ids, attributes, times, numbers, contents))
+    if attaches and builder.complete:
+        attach(builder.columns(len(events)), events)
+    return events
 
 
 class EventNumbers(NamedTuple):
@@ -283,22 +293,30 @@ def _numbers(
 
 
 def _fill(
-    attributes: list[dict[str, Any]], name: str, column: pa.Array, convert: Convert | None
+    attributes: list[dict[str, Any]],
+    name: str,
+    column: pa.Array,
+    convert: Convert | None,
+    builder: ColumnsBuilder,
 ) -> bool:
     """Add the values of a column to the attributes; return whether all of them are valid."""
     if types.is_null(column.type):
         return True
     if convert is not None:
+        builder.complete = False
         return _fill_converted(attributes, name, column, convert)
-    values = _values(column.drop_null() if column.null_count else column)
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    names = np.repeat(builder.names([name]), len(rows))
+    values = _noted_values(
+        column.drop_null() if column.null_count else column, rows, names, builder
+    )
     if values is None:
         return False
     if not column.null_count:
         for attribute, value in zip(attributes, values, strict=True):
             attribute[name] = value
         return True
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
-    for row, value in zip(rows, values, strict=True):
+    for row, value in zip(rows.tolist(), values, strict=True):
         attributes[row][name] = value
     return True
 
@@ -322,24 +340,58 @@ def _fill_converted(
     return True
 
 
-def _unfold(attributes: list[dict[str, Any]], column: pa.Array, reserved: Container[str]) -> bool:
+def _unfold(
+    attributes: list[dict[str, Any]],
+    column: pa.Array,
+    reserved: Container[str],
+    builder: ColumnsBuilder,
+) -> bool:
     """Add the entries of maps to the attributes; return whether all of them are valid."""
     maps = column.drop_null()
     whole = maps.take(pa.array(np.arange(len(maps))))  # drops the entries of other slices
     keys, items = whole.keys, whole.items
     if not _is(keys, _TEXTS) or items.null_count:
         return False
-    names, values = _plain_values(keys), _values(items)
-    if values is None or any(name == "" or name in reserved for name in set(names)):
+    distinct, codes = _coded(keys)
+    if any(name == "" or name in reserved for name in distinct):
         return False
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
-    for row, (first, last) in zip(rows, pairwise(whole.offsets.to_pylist()), strict=True):
+    rows, ends = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)), whole.offsets
+    entry_rows = np.repeat(rows, np.diff(ends.to_numpy()))
+    values = _noted_values(items, entry_rows, builder.names(distinct)[codes], builder)
+    if values is None:
+        return False
+    names = list(map(distinct.__getitem__, codes.tolist()))
+    for row, (first, last) in zip(rows.tolist(), pairwise(ends.to_pylist()), strict=True):
         attribute = attributes[row]
         size = len(attribute) + last - first
         attribute.update(zip(names[first:last], values[first:last], strict=True))
         if len(attribute) != size:  # a name occurs twice
             return False
     return True
+
+
+def _noted_values(
+    column: pa.Array, rows: Int64s, names: Int32s, builder: ColumnsBuilder
+) -> list[Any] | None:
+    """Return the values of a column, and note those that are texts or numbers as columns."""
+    if _is(column, _TEXTS):
+        texts, codes = _coded(column)
+        builder.add_texts(rows, names, texts, codes)
+        return list(map(texts.__getitem__, codes.tolist()))
+    values = _values(column)
+    if values is None:
+        return None
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        builder.add_numbers(rows, names, np.array(values, np.float64))
+    else:
+        builder.complete = False
+    return values
+
+
+def _coded(column: pa.Array) -> tuple[list[str], Int32s]:
+    """Return the different texts of a column, and the place of each cell among them."""
+    coded = column.dictionary_encode()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy()
 
 
 def _values(column: pa.Array) -> list[Any] | None:

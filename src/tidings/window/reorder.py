@@ -1,7 +1,7 @@
 """Reordering of a stream by event time, up to a lateness."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -41,11 +41,21 @@ class Arrivals(Generic[T]):
         if self.watermark_us is not None and us < self.watermark_us:
             raise Late(f"published {(self.watermark_us - us) / 1e6:g} s before the watermark")
         self._count += 1
-        if not self.lateness_us and not self._waiting:
+        if self.passes_through:
             self.watermark_us = us
             return [item]
         heappush(self._waiting, (us, number or 0, self._count - 1, item))
         return self.advance(us)
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether arrivals that are not late are released at once."""
+        return not self.lateness_us and not self._waiting
+
+    def pass_through(self, times_us: Sequence[int]) -> None:
+        """Note arrivals that are released at once, by their times, which do not descend."""
+        self._count += len(times_us)
+        self.watermark_us = times_us[-1]
 
     def advance(self, us: int) -> list[T]:
         """Advance the stream to `us`, and return the items released by then."""

@@ -52,8 +52,21 @@ SCHEMA = pa.schema(
 tables = st.lists(cells, max_size=20).map(lambda rows: pa.Table.from_pylist(rows, SCHEMA))
 
 
-def engine_of(policies: list[int], index: str, feeds: str) -> Engine:
-    engine = Engine(lateness="2s", remember=5, index=index, feeds=feeds)
+def in_order(rows: list[dict[str, Any]]) -> pa.Table:
+    """Return valid events in order of publication, which are taken at once."""
+    ordered = sorted(rows, key=lambda row: row["published_at"])
+    valid = [
+        row | {"id": f"e{number}", "sequence": None, "year": row["year"] and 2000.0}
+        for number, row in enumerate(ordered)
+    ]
+    return pa.Table.from_pylist(valid, SCHEMA).drop_columns("content")
+
+
+ordered_tables = st.lists(cells, min_size=8, max_size=20).map(in_order)
+
+
+def engine_of(policies: list[int], index: str, feeds: str, lateness: str = "2s") -> Engine:
+    engine = Engine(lateness=lateness, remember=5, index=index, feeds=feeds)
     for number, policy in enumerate(policies):
         name = f"u{number}"
         engine.subscribe({"id": name, "policy": POLICIES[policy], "paused": number == 3})
@@ -82,10 +95,27 @@ def state(engine: Engine) -> Any:
     split=st.integers(0, 20),
 )
 def test_columns_deliver_what_single_events_deliver(few, table, policies, split):
-    one_by_one = engine_of(policies, "scan", "plain")
+    assert_same_deliveries(few, table, policies, split, "2s")
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+@settings(max_examples=30)
+@given(
+    table=ordered_tables,
+    policies=st.lists(st.integers(0, len(POLICIES) - 1), min_size=1, max_size=5),
+    split=st.integers(0, 20),
+)
+def test_events_in_order_deliver_what_single_events_deliver(few, table, policies, split):
+    assert_same_deliveries(few, table, policies, split, "0s")
+
+
+def assert_same_deliveries(
+    few: int, table: pa.Table, policies: list[int], split: int, lateness: str
+) -> None:
+    one_by_one = engine_of(policies, "scan", "plain", lateness)
     expected = [found for row in read_events(table) for found in one_by_one.publish_many([row])]
     many, columns, plain = (
-        engine_of(policies, *kind)
+        engine_of(policies, *kind, lateness)
         for kind in (("access", "table"), ("access", "table"), ("scan", "plain"))
     )
     with pytest.MonkeyPatch.context() as patch:

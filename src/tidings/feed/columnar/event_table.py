@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import repeat
 from typing import Final
@@ -66,6 +66,10 @@ class EventTable:
 
     def __contains__(self, event: str) -> bool:
         return event in self._slots
+
+    def isdisjoint(self, events: Collection[str]) -> bool:
+        """Return whether none of some ids is in the table."""
+        return self._slots.keys().isdisjoint(events)
 
     def slot(self, event: Event, mark: Callable[[Int32s], None]) -> int:
         """Return the slot of an event; `mark` marks the slots in use if the table is full.

@@ -219,7 +219,7 @@ class TableFeeds:
     def slots_of(self, events: Sequence[Event]) -> Int32s:
         """Return the slots of events in order of publication, for matches that are offered next."""
         ids = [event.id for event in events]
-        if len(self.tables.events) or len(set(ids)) < len(ids):
+        if len(ids) == 1 or len(set(ids)) < len(ids) or not self.tables.events.isdisjoint(ids):
             return np.array([self.slot(event) for event in events], np.int32)
         us = np.array([event.published_us for event in events], np.int64)
         numbers = [UNNUMBERED if event.sequence is None else event.sequence for event in events]

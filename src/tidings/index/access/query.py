@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import offsets
+from tidings.index.access.column_encoder import encode_attached, joined
 from tidings.index.access.encode_columns import encode_columns
 from tidings.index.access.kernels.match import (
     EventBatch,
@@ -33,6 +34,7 @@ from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.terms import UNNAMED, FamilyTerms
 from tidings.index.access.vocabulary import Vocabulary, ordered
+from tidings.model.attached_columns import attached
 from tidings.model.event_columns import ColumnEvents
 from tidings.model.records import Event, Subscription
 from tidings.model.values import Range, Token, tokens
@@ -360,14 +362,22 @@ def encode_events(vocabulary: Vocabulary, events: Sequence[Event]) -> Encoding:
         if isinstance(events, ColumnEvents):
             encoded = encode_columns(vocabulary, events)
         else:
-            encoder = _EventEncoder(vocabulary)
-            for event in events:
-                encoder.add(event)
-            encoded = encoder.encoded()
+            encoded = _encoded(vocabulary, events)
         if vocabulary.cache is cache:
             vocabulary.events += len(events)
             most = int(np.diff(encoded.spans.reshape(-1, 4)[:, :2]).max(initial=0))
             return Encoding(encoded, cache.table, most * max(1, cache.longest))
+
+
+def _encoded(vocabulary: Vocabulary, events: Sequence[Event]) -> EncodedEvents:
+    """Encode events, from their columns where these are attached."""
+    columns = attached(events)
+    if columns is not None:
+        return joined([encode_attached(vocabulary, part) for part in columns])
+    encoder = _EventEncoder(vocabulary)
+    for event in events:
+        encoder.add(event)
+    return encoder.encoded()
 
 
 class _Uncertain(NamedTuple):
@@ -412,7 +422,7 @@ class _EventEncoder:
                 if name not in self._vocabulary.attributes:
                     continue
                 encoder = self._vocabulary.encoder(name)
-            texts, slot, equal, lists, present = encoder
+            texts, slot, equal, lists, present, _ = encoder
             kind = type(value)
             if present >= 0 and value != ():
                 add_item(~present)

@@ -102,6 +102,7 @@ class AttributeEncoder(NamedTuple):
     equal: dict[Any, int]  # terms of numbers
     lists: OperandList[int] | None  # those of an `in` that some `not in` negates
     present: int  # the term of `is not null`, or -1
+    equal_texts: dict[Any, int] | None  # terms of strings, if these have no others and no slot
 
 
 class TermCache:

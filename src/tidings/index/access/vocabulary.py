@@ -202,6 +202,7 @@ class Vocabulary:
         with self.lock:
             if name not in self.encoders:
                 numbers = self.attributes[name].get("number", FamilyTerms())
+                strings = self.attributes[name].get("string", FamilyTerms())
                 presence = self.attributes[name].get("any", FamilyTerms()).others
                 self.encoders[name] = AttributeEncoder(
                     {},
@@ -209,6 +210,7 @@ class Vocabulary:
                     numbers.equal,
                     numbers.lists.get("in"),
                     presence.get(("is not null", None), -1),
+                    None if strings.lists or strings.slot >= 0 else strings.equal,
                 )
             return self.encoders[name]
 
