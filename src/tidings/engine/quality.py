@@ -219,7 +219,7 @@ class Quality:
         if generation != self._noted_generation:
             self._noted, self._noted_generation = self._noted[:0], generation
         self._noted = grown(self._noted, len(numbers.subscriptions), fill=False)
-        new = numbers.matched[~self._noted[numbers.matched]]
+        new = np.unique(numbers.matched[~self._noted[numbers.matched]])
         if len(new):
             self._noted[new] = True
             self._served.update(map(numbers.subscriptions.__getitem__, new.tolist()))
@@ -419,11 +419,16 @@ class CompiledSetDiversity:
             self._numbered_rows, self._row_generation = self._numbered_rows[:0], generation
         self._numbered_rows = grown(self._numbered_rows, len(names), fill=-1)
         rows = self._numbered_rows[numbers]
-        unknown = numbers[rows < 0]
+        unknown = np.unique(numbers[rows < 0])
         if not len(unknown):
             return rows
-        for number in unknown.tolist():
-            self._numbered_rows[number] = self._row(names[number])
+        new = [names[number] for number in unknown.tolist()]
+        if not self._free_rows and self._rows.keys().isdisjoint(new):
+            first = len(self._rows)
+            self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+            self._numbered_rows[unknown] = np.arange(first, first + len(new))
+        else:
+            self._numbered_rows[unknown] = [self._row(name) for name in new]
         return self._numbered_rows[numbers]
 
     def _row(self, subscriber: str) -> int:

@@ -442,8 +442,9 @@ class ArrayHandoff:
         numbers = self._feed_subscribers[owners]
         if numbers.min(initial=0) >= 0:
             return numbers
-        for owner in owners[numbers < 0].tolist():
-            self._feed_subscribers[owner] = self._feeds.number(names[owner])
+        new = np.unique(owners[numbers < 0])
+        number_of = self._feeds.number
+        self._feed_subscribers[new] = [number_of(names[owner]) for owner in new.tolist()]
         return self._feed_subscribers[owners]
 
     def _translate_subscriptions(self, matched: Int32s) -> Int32s:
