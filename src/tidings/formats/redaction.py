@@ -5,11 +5,12 @@ of a driver, are shown without the hidden values.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote, unquote
 
-from tidings.errors import shown
+from tidings.errors import InvalidForm, TidingsError, shown
 
 HIDDEN: Final = "***"
 Hide = Callable[[str], str]
@@ -112,6 +113,40 @@ def hider(secrets: Iterable[str]) -> Hide:
 def hider_of(options: Mapping[str, str]) -> Hide:
     """Return a function that hides the secret values of options in any text."""
     return hider([value for key, value in options.items() if is_secret(key)])
+
+
+@contextmanager
+def hide_logins(form: object) -> Iterator[None]:
+    """Hide the logins of all addresses in a form, under whatever key, in an error about it.
+
+    >>> with hide_logins({"every": ["https://ann:swordfish@host"]}):
+    ...     raise InvalidForm("every is day, not 'https://ann:swordfish@host'")
+    Traceback (most recent call last):
+    tidings.errors.InvalidForm: every is day, not 'https://***@host'
+    """
+    try:
+        yield
+    except TidingsError as error:
+        text = str(error)
+        hidden = hider(_logins(form))(text)
+        if hidden == text:
+            raise
+        raise InvalidForm(hidden) from None
+
+
+def _logins(form: object) -> Iterator[str]:
+    """Yield the parts between `://` and `@` of all texts in a form."""
+    waiting = [form]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            login = value.partition("://")[2].rpartition("@")[0]
+            if login:
+                yield login
 
 
 def _any_of(texts: Iterable[str]) -> str:

@@ -165,3 +165,10 @@ def test_an_address_that_readers_use_is_not_shown(tmp_path: Path, url: str) -> N
     with pytest.raises(InvalidForm, match="public_url must be http:// or https://") as refused:
         load_serve_config(write(tmp_path, f'[service]\npublic_url = "{url}"\n'))
     assert "Sw0rd" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["host", "folder", "engine", "track", "lateness", "webhooks"])
+def test_an_address_at_a_wrong_key_is_not_shown(tmp_path: Path, key: str) -> None:
+    with pytest.raises(InvalidForm, match=r"service\.toml: ") as refused:
+        load_serve_config(write(tmp_path, f'[service]\n{key} = "https://ann:Sw0rdfish@h/x"\n'))
+    assert "Sw0rd" not in str(refused.value)

@@ -26,7 +26,7 @@ from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
 from tidings.formats.messages import MessageSource
-from tidings.formats.redaction import shown_safely
+from tidings.formats.redaction import hide_logins, shown_safely
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
@@ -150,7 +150,9 @@ class Config:
 def load_config(path: str | Path) -> Config:
     """Read a config; an error names the file, the key, the value and the rule."""
     with prefix_errors(f"{path}: ", raised=InvalidForm):
-        return _read_config(read_toml(Path(path)), Path(path))
+        content = read_toml(Path(path))
+        with hide_logins(content):
+            return _read_config(content, Path(path))
 
 
 def check_engine(config: Config) -> None:

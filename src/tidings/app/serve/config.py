@@ -17,7 +17,7 @@ from tidings.app.config.toml import nonempty_text, read_table, store_address
 from tidings.channels.card import check_link
 from tidings.channels.registry import read_channels
 from tidings.errors import InvalidForm, prefix_errors, shown
-from tidings.formats.redaction import is_like_address, shown_safely
+from tidings.formats.redaction import hide_logins, is_like_address, shown_safely
 from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
@@ -65,14 +65,20 @@ def load_serve_config(store: str) -> ServeConfig:
         raise InvalidForm("a config must be a file; this looks like an address, so it is not shown")
     path = Path(store)
     with prefix_errors(f"{path}: ", raised=InvalidForm):
-        form = read_table(read_toml(path), "config", ("service",), _TABLES)
-        table = read_table(form["service"], "[service]", (), _KEYS)
-        people = read_mail_and_template(form, path.parent)
-        people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
-        people["templates"] = read_templates(form.get(TEMPLATES, {}))
-        people["queues"] = read_channels(form.get("channels", []))
-        with prefix_errors("[service] ", raised=InvalidForm):
-            return _read(table, form, path.parent, people)
+        content = read_toml(path)
+        with hide_logins(content):
+            return _config(content, path.parent)
+
+
+def _config(content: Form, base: Path) -> ServeConfig:
+    form = read_table(content, "config", ("service",), _TABLES)
+    table = read_table(form["service"], "[service]", (), _KEYS)
+    people = read_mail_and_template(form, base)
+    people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
+    people["templates"] = read_templates(form.get(TEMPLATES, {}))
+    people["queues"] = read_channels(form.get("channels", []))
+    with prefix_errors("[service] ", raised=InvalidForm):
+        return _read(table, form, base, people)
 
 
 def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
@@ -99,10 +105,10 @@ def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
     _ = chosen.rules  # refuses invalid networks
     return ServeConfig(
         address.url,
-        nonempty_text("host", table.get("host", "127.0.0.1")),
+        _place("host", table.get("host", "127.0.0.1")),
         validate.count("port", table.get("port", 8000), InvalidForm, low=0, high=65_535),
         table.get("engine"),
-        base / nonempty_text("folder", table["folder"]) if "folder" in table else None,
+        base / _place("folder", table["folder"]) if "folder" in table else None,
         _spark_tenants(table),
         chosen,
     )
@@ -134,6 +140,14 @@ def _links(table: Form) -> Form:
             )
         links["public_url"] = url
     return links
+
+
+def _place(what: str, value: object) -> str:
+    """Return a host or a folder, which are shown; refuse an address, which may have a password."""
+    text = nonempty_text(what, value)
+    if "://" in text or (what == "host" and "@" in text):
+        raise InvalidForm(f"{what} must not be an address: {shown_safely(text)}")
+    return text
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
