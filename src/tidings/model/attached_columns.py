@@ -19,6 +19,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.arrays import offsets, run_indexes
+from tidings.model.event_columns import NumberEntries, TextEntries
 from tidings.model.records import Event
 
 _PLACE: Final = "_place"
@@ -50,6 +51,14 @@ class AttributeColumns(NamedTuple):
     def number_rows(self) -> Int64s:
         """The event of each number."""
         return np.repeat(np.arange(self.size), np.diff(self.number_starts))
+
+    @property
+    def entries(self) -> Sequence[TextEntries | NumberEntries]:
+        """The attributes by event, the texts first."""
+        return (
+            TextEntries(self.text_rows, self.text_names, self.text, self.texts),
+            NumberEntries(self.number_rows, self.number_names, self.numbers),
+        )
 
     def take(self, rows: Int64s) -> "AttributeColumns":
         """Return the columns of some events, in the order in which they are listed."""

@@ -69,6 +69,11 @@ class ColumnEvents(Sequence[Event]):
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def size(self) -> int:
+        """The number of events."""
+        return len(self.ids)
+
     @cached_property
     def objects(self) -> Sequence[Event]:
         """The events as objects."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tidings.compiled.arrays import offsets
 from tidings.index.access.kernels.records import EncodedEvents
 from tidings.index.access.terms import AttributeEncoder
 from tidings.index.access.vocabulary import Vocabulary, ordered
-from tidings.model.event_columns import ColumnEvents, NumberEntries, TextEntries
+from tidings.model.event_columns import NumberEntries, TextEntries
 
 
 class _Run(NamedTuple):
@@ -21,7 +21,23 @@ class _Run(NamedTuple):
     number: Int32s
 
 
-def encode_columns(vocabulary: Vocabulary, events: ColumnEvents) -> EncodedEvents:
+class EventEntries(Protocol):
+    """A number of events by the entries of their attributes, whose names are numbers."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names by number."""
+
+    @property
+    def entries(self) -> Sequence[TextEntries | NumberEntries]:
+        """The texts and numbers of all events."""
+
+    @property
+    def size(self) -> int:
+        """The number of events."""
+
+
+def encode_columns(vocabulary: Vocabulary, events: EventEntries) -> EncodedEvents:
     """Return the events as numbers of a vocabulary."""
     encoders = {
         number: vocabulary.encoders.get(name) or vocabulary.encoder(name)
@@ -38,13 +54,34 @@ def encode_columns(vocabulary: Vocabulary, events: ColumnEvents) -> EncodedEvent
             items.append(_terms_of_numbers(entries, encoders))
     items += _absent(vocabulary, events)
     runs = [run for run, _ in values]
-    item, item_starts = _by_event(items, len(events))
-    slot, slot_starts = _by_event(runs, len(events))
+    item, item_starts = _by_event(items, events.size)
+    slot, slot_starts = _by_event(runs, events.size)
     value = np.concatenate([np.zeros(0), *(value for _, value in values)])[_order(runs)]
     ends = (item_starts[:-1], item_starts[1:], slot_starts[:-1], slot_starts[1:])
     spans = np.stack(ends, axis=1).ravel()
     bounds = ordered(value)
     return EncodedEvents(spans, item, slot, bounds, bounds, np.empty(0))
+
+
+def joined(parts: list[EncodedEvents]) -> EncodedEvents:
+    """Return the events of several parts, one part after the other; none has probabilities."""
+    if len(parts) == 1:
+        return parts[0]
+    items = offsets([len(part.items) for part in parts])
+    values = offsets([len(part.slots) for part in parts])
+    spans = [
+        (part.spans.reshape(-1, 4) + np.array([item, item, value, value])).ravel()
+        for part, item, value in zip(parts, items[:-1], values[:-1], strict=True)
+    ]
+    upper = np.concatenate([part.upper for part in parts])
+    return EncodedEvents(
+        np.concatenate(spans),
+        np.concatenate([part.items for part in parts]),
+        np.concatenate([part.slots for part in parts]),
+        upper,
+        upper,
+        np.empty(0),
+    )
 
 
 def _present(
@@ -67,7 +104,10 @@ def _texts(
     names: Sequence[str],
     encoders: Mapping[int, AttributeEncoder],
 ) -> _Run:
-    """Return the numbers of texts in the cache, each pair of name and text looked up once."""
+    """Return the numbers of texts, each pair of name and text looked up once.
+
+    That is the term of the only predicate that a text can satisfy, or its number in the cache.
+    """
     width = max(1, len(entries.texts))
     keys = entries.name.astype(np.int64) * width + entries.text
     pairs, places = np.unique(keys, return_inverse=True)
@@ -77,6 +117,10 @@ def _texts(
     lasts = np.searchsorted(name_of, [*encoders], "right")
     for name, first, last in zip(encoders, firsts.tolist(), lasts.tolist(), strict=True):
         texts = [*map(entries.texts.__getitem__, text_of[first:last].tolist())]
+        if (terms := encoders[name].equal_texts) is not None:
+            # The term -1 of a text that no `=` compares becomes the number 0.
+            numbers[first:last] = [~term for term in map(terms.get, texts, repeat(-1))]
+            continue
         numbers[first:last] = [*map(encoders[name].texts.get, texts, repeat(-1))]
         for place in np.flatnonzero(numbers[first:last] < 0).tolist():
             numbers[first + place] = vocabulary.cache_text(names[name], texts[place])
@@ -113,11 +157,11 @@ def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEn
     return _run(events, items)
 
 
-def _absent(vocabulary: Vocabulary, events: ColumnEvents) -> list[_Run]:
+def _absent(vocabulary: Vocabulary, events: EventEntries) -> list[_Run]:
     """Return the terms of attributes that some predicate wants to be absent, and of `true`."""
     numbers, runs = {name: number for number, name in enumerate(events.names)}, list[_Run]()
     for name, term in list(vocabulary.absent.items()):
-        lacking = np.ones(len(events), np.bool_)
+        lacking = np.ones(events.size, np.bool_)
         for entries in events.entries if name in numbers else ():
             lacking[entries.event[entries.name == numbers[name]]] = False
         rows = np.flatnonzero(lacking)

@@ -9,8 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import offsets
-from tidings.index.access.column_encoder import encode_attached, joined
-from tidings.index.access.encode_columns import encode_columns
+from tidings.index.access.encode_columns import encode_columns, joined
 from tidings.index.access.kernels.match import (
     EventBatch,
     MatchScratch,
@@ -373,7 +372,7 @@ def _encoded(vocabulary: Vocabulary, events: Sequence[Event]) -> EncodedEvents:
     """Encode events, from their columns where these are attached."""
     columns = attached(events)
     if columns is not None:
-        return joined([encode_attached(vocabulary, part) for part in columns])
+        return joined([encode_columns(vocabulary, part) for part in columns])
     encoder = _EventEncoder(vocabulary)
     for event in events:
         encoder.add(event)

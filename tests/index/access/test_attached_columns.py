@@ -9,7 +9,7 @@ from tests.index.access.workload import subscriptions
 
 from tidings.formats.arrow_by_column import quick_events
 from tidings.index.access import Access
-from tidings.index.access.column_encoder import encode_attached, joined
+from tidings.index.access.encode_columns import encode_columns, joined
 from tidings.index.access.query import encode_events
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index.scan import Scan
@@ -74,7 +74,7 @@ def test_the_encoding_has_the_same_numbers() -> None:
     index = Access(subscriptions(200, 5))
     vocabulary, stream = index.snapshot.vocabulary, events(30, 5)
     parts = attached(stream) or []
-    columns = joined([encode_attached(vocabulary, part) for part in parts])
+    columns = joined([encode_columns(vocabulary, part) for part in parts])
     detach(stream)
     plain = encode_events(vocabulary, stream).events
     spans, plain_spans = columns.spans.reshape(-1, 4), plain.spans.reshape(-1, 4)
@@ -107,5 +107,5 @@ def test_a_changed_vocabulary_changes_the_encoding() -> None:
 
 def test_events_without_known_attributes_have_nothing() -> None:
     [part] = attached(events(3, 1)) or []
-    encoded = encode_attached(Vocabulary(), part)
+    encoded = encode_columns(Vocabulary(), part)
     assert (len(encoded.items), len(encoded.slots), encoded.spans.tolist()) == (0, 0, [0] * 12)
