@@ -38,7 +38,6 @@ from tidings.diversify.kernels.token_rows import (
 from tidings.diversify.memory_limits import check_dense
 from tidings.diversify.protocol import Distance
 from tidings.errors import InvalidPolicy, TidingsError
-from tidings.model.attached_columns import AttributeColumns, attached
 from tidings.model.records import Event
 from tidings.model.values import Family, Key, Range, Token, tokens
 
@@ -106,9 +105,6 @@ def hash_in_process(events: Sequence[Event], distance: Distance) -> HashRows:
     """
     if isinstance(distance, Jaccard):
         return hash_events(events, distance)
-    columns = None if getattr(distance, "weights", None) else attached(events)
-    if columns is not None:
-        return _joined_rows([_hash_columns(part) for part in columns])
     attributes = [event.attributes for event in events]
     starts = offsets([*map(len, attributes)])
     keys = np.fromiter(map(hash, chain.from_iterable(attributes)), np.int64, int(starts[-1]))
@@ -124,34 +120,11 @@ def hash_in_process(events: Sequence[Event], distance: Distance) -> HashRows:
     return HashRows(starts, *unsigned, _weights(events, distance))
 
 
-def _hash_columns(columns: AttributeColumns) -> HashRows:
-    """Return the same hashes of events in columns, attribute by attribute."""
-    names = _hashed_texts(columns.names)
-    rows = np.concatenate([columns.text_rows, columns.number_rows])
-    order = np.argsort(rows, kind="stable")
-    keys = np.concatenate([names[columns.text_names], names[columns.number_names]])[order]
-    texts = [*map(columns.texts.__getitem__, columns.text.tolist())]
-    marks = np.concatenate([_hashed_texts(texts), _number_bits(columns.numbers)])[order]
-    starts = columns.text_starts + columns.number_starts
-    return HashRows(starts, keys.view(np.uint64), marks.view(np.uint64), np.empty(0))
-
-
-def _joined_rows(parts: Sequence[HashRows]) -> HashRows:
-    if len(parts) == 1:
-        return parts[0]
-    return HashRows(
-        offsets(np.concatenate([np.diff(part.starts) for part in parts])),
-        np.concatenate([part.keys for part in parts]),
-        np.concatenate([part.marks for part in parts]),
-        np.empty(0),
-    )
-
-
 def _hashed_texts(texts: Sequence[str]) -> Int64s:
     return np.fromiter(map(hash, texts), np.int64, len(texts))
 
 
-def _number_bits(numbers: Sequence[float] | Float64s) -> Int64s:
+def _number_bits(numbers: Sequence[float]) -> Int64s:
     """Return the bits of numbers, of which -0.0 is 0.0, changed so that 0 is not as an empty text.
 
     Python's hashes of -1 and -2 are equal.
