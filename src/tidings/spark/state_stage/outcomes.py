@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -227,7 +227,8 @@ def unusable_events(batch: MatchBatch, reasons: Mapping[str, str]) -> pa.Table:
 
 def records(batch: MatchBatch) -> list[str]:
     """Return the JSON form of each event; only what was sent of it: id, time, sequence, content."""
-    columns = (batch.forms, batch.events, batch.us.tolist(), batch.sequence.tolist())
+    sent = batch.forms or repeat("", len(batch.events))
+    columns = (sent, batch.events, batch.us.tolist(), batch.sequence.tolist())
     forms = [form or _short_form(*rest) for form, *rest in zip(*columns, strict=True)]
     pairs = zip_longest(forms, batch.contents, fillvalue="")
     return [f'{form[:-1]}, "content": {text}}}' if text else form for form, text in pairs]
