@@ -130,13 +130,15 @@ function preferences(context, person, items, edited, field) {
   }
 
   async function save(button) {
-    button.disabled = true;
+    // Until the view is drawn again, a further change would be lost.
+    root.inert = true;
     try {
       await savePreferences(context, person, items, state, field);
       context.notify("Preferences saved");
       context.go("interests", context.params);
     } catch (error) {
-      button.disabled = false;
+      root.inert = false;
+      button.focus();
       put(problem, error.message).hidden = false;
     }
   }
