@@ -93,7 +93,7 @@ def serve(folder: Path, every_s: float) -> None:
                 line, due = line | heap(spark), time.monotonic() + every_s
             print(json.dumps(line), file=told)
             if (folder / "stop").exists() and batch.batch >= int((folder / "stop").read_text()):
-                gate.wish.set()
+                gate.stop_requested.set()
 
 
 def written(query: Any) -> int:

@@ -81,7 +81,7 @@ def arguments() -> argparse.Namespace:
 class OnePolicy:
     """Policies of subscribers that all have the same one."""
 
-    version, refused = 1, ()
+    version, refused, some_paused = 1, (), False
 
     def policies(self) -> "OnePolicy":
         return self

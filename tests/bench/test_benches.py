@@ -180,7 +180,7 @@ def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Benc
     options = ("--quick", "--json", "--only", "sizes", "fanout", "policies", "latency")
     first, fanout, policies, latency = map(json.loads, bench("pipeline", *options).splitlines())
     rows = [*first["sizes"], *fanout["sizes"], *policies["sizes"]]
-    assert len(rows) == 1 + 3 + 7
+    assert len(rows) == 1 + 4 + 7
     assert all(row["right"] and row["deliveries"] > 0 for row in rows)
     assert (
         min(rows[0][name] for name in ("match_per_s", "feed_per_s", "sql_per_s", "duckdb_per_s"))
