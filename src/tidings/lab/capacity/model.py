@@ -197,7 +197,7 @@ def buckets_for(subscribers: int) -> int:
 def buckets_reached(matches: float, buckets: int) -> float:
     """Return how many buckets have a match of an event, if its subscribers are in any of them.
 
-    >>> [round(buckets_reached(matches, 8), 2) for matches in (0.5, 1, 10, 100)]
+    >>> [round(buckets_reached(matches, 8), 2) for matches in (0.5, 1.0, 10.0, 100.0)]
     [0.5, 1.0, 5.9, 8.0]
     """
     if matches <= 1:
