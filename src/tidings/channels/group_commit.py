@@ -20,7 +20,7 @@ class GroupCommit:
     """The reads and writes of the tasks of one event loop.
 
     What is asked for while a transaction is in progress is done in the next one. A write is durable
-    when its task goes on.
+    when its task continues.
     """
 
     def __init__(self, database: Transactions) -> None:

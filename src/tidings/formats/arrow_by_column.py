@@ -163,12 +163,11 @@ def _map_entries(
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     event = np.repeat(rows, np.diff(whole.offsets.to_numpy()))
     keys.validate(full=True)
-    coded = keys.dictionary_encode()
-    listed = coded.dictionary.to_pylist()
-    if any(name == "" or name in reserved for name in listed):
+    distinct, codes = _coded(keys)
+    if any(name == "" or name in reserved for name in distinct):
         return None
-    numbers = np.array([names.setdefault(name, len(names)) for name in listed], np.int32)
-    return _entries(event, numbers[coded.indices.to_numpy()] if listed else numbers, items)
+    numbers = np.array([names.setdefault(name, len(names)) for name in distinct], np.int32)
+    return _entries(event, numbers[codes], items)
 
 
 def _column_entries(
@@ -184,9 +183,8 @@ def _column_entries(
 def _entries(event: Int64s, name: Int32s, values: pa.Array) -> TextEntries | NumberEntries | None:
     if _is(values, _TEXTS):
         values.validate(full=True)  # text that is not UTF-8 is a bad record
-        coded = values.dictionary_encode()
-        codes = coded.indices.to_numpy().astype(np.int32)
-        return TextEntries(event, name, codes, coded.dictionary.to_pylist())
+        texts, codes = _coded(values)
+        return TextEntries(event, name, codes, texts)
     if types.is_integer(values.type) or types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         return NumberEntries(event, name, numbers) if np.isfinite(numbers).all() else None
@@ -259,7 +257,7 @@ def _times(column: pa.Array) -> list[int] | None:
 
 
 def _time_ticks(column: pa.Array) -> Int64s | None:
-    """Return the same as an array."""
+    """Return times without nulls in microseconds, as an array; None if some are invalid."""
     if types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
     if not types.is_timestamp(column.type):
