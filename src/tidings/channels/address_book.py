@@ -1,4 +1,4 @@
-"""The address book of a store: the addresses of its subscribers, with the states they may see."""
+"""The address book of a store: the addresses of its subscribers, with states that they may see."""
 
 import secrets
 from collections.abc import Sequence

@@ -101,7 +101,7 @@ class AwsTarget(Protocol):
     def is_fifo(self) -> bool: ...
 
     def connect(self) -> PublishBatch:
-        """Return what sends a batch of entries, which have the fields that both services share."""
+        """Return the function that sends a batch of entries, whose fields both services share."""
 
 
 @dataclass(frozen=True)

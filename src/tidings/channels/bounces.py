@@ -24,7 +24,7 @@ class Bounce(NamedTuple):
 
 
 def read_bounce(content: bytes) -> Bounce | None:
-    """Return what a report says; None if it reports a delay or a success.
+    """Return the bounce of a report; None if it reports a delay or a success.
 
     Anything else that is not such a report is refused.
     """
@@ -69,7 +69,7 @@ def _kind(part: Message) -> str:
 
 
 def _originals(parts: list[Message]) -> list[Any]:
-    """Return what a report holds of the original: the whole mail, or its headers."""
+    """Return the parts of a report with the original: the whole mail, or its headers."""
     whole = [inner for part in parts if _kind(part) == "message/rfc822" for inner in _inner(part)]
     headers = [
         message_from_bytes(part.get_content().encode(errors="replace"), policy=default)

@@ -126,7 +126,7 @@ def check_link(text: str, schemes: tuple[str, ...] = _LINKS) -> str | None:
 
 
 def _address(template: TextTemplate, scope: list[Any], schemes: tuple[str, ...]) -> str | None:
-    """Return an address; values within it are encoded, and one that begins it is taken as it is."""
+    """Return an address; values are percent-encoded, except for one at its beginning."""
     return check_link(template.render(scope, lambda value: quote(value, safe="")), schemes)
 
 

@@ -1,4 +1,4 @@
-"""Chats: messages to the incoming webhooks of Slack and Teams, and of what is compatible."""
+"""Chats: messages to the incoming webhooks of Slack, Teams and compatible chats."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -94,16 +94,16 @@ class DigestSender:
         await self.transport.close()
 
     def _state(self, store: Transactions) -> tuple[int | None, FixedDigest | None]:
-        """Return how far the channel is, and the last message that was fixed."""
+        """Return the progress of the channel, and its last message."""
         channel = Channels(store).get(self.key)
         return None if channel is None else channel.reached, Digests(store).last(self.key)
 
     def _covering(self, delivery: Delivery, store: Transactions) -> FixedDigest | None:
-        """Return the message for which a delivery was taken, or left out."""
+        """Return the message for which a delivery was considered, included or not."""
         return Digests(store).covering(self.key, delivery.sequence)
 
     def _due_us(self, first: Delivery, last_digest: FixedDigest | None) -> int:
-        """Return when the message is due that begins with a delivery."""
+        """Return when a message with this first delivery is due."""
         if last_digest is None:
             return self.person.due_us(first, None, self._now_us())
         if first.sequence <= last_digest.upto:
@@ -113,7 +113,7 @@ class DigestSender:
     def _fix(
         self, known: Sequence[Delivery], last_digest: FixedDigest | None, store: Transactions
     ) -> tuple[FixedDigest, list[Delivery]]:
-        """Fix the message that begins with the first of some deliveries; return it with its own."""
+        """Fix the message that begins with the first delivery; return it with its deliveries."""
         first = known[0].sequence
         if last_digest is not None and first <= last_digest.upto:
             upto = last_digest.upto

@@ -1,4 +1,4 @@
-"""The dispatcher: it sends what the outbox of a store holds for its channels, at least once.
+"""The dispatcher: sends the outbox of a store through its channels, at least once.
 
 Each channel is served on its own, so one that is down delays only itself. Several dispatchers may
 run over one store: a channel is reserved by one of them at a time, and the reservation of one that
@@ -48,7 +48,7 @@ _PRUNED: Final = Outcome(Status.REFUSED, "the notification was pruned")
 
 @dataclass
 class SendRate:
-    """A token bucket that holds what may be sent in one second."""
+    """A token bucket for the messages of one second."""
 
     rate: float | None
     tokens: float = 1.0
@@ -181,7 +181,7 @@ class Dispatcher:
         return [each for each in due if self._of_others.get(each.key) != each.settings]
 
     async def _is_drained(self, deadline: float) -> bool:
-        """Return whether nothing is left to send, or what is left fails for too long."""
+        """Return whether nothing is left to send, or the rest has failed for too long."""
         if self._tasks or self._next:
             return False
         if await self._due(1):
@@ -192,7 +192,7 @@ class Dispatcher:
         return not await asyncio.to_thread(unfinished, tuple(self._openers), self._now_us())
 
     async def _serve(self, key: str, stop: Flag) -> None:
-        """Send what is due of one channel, until it rests or its turn is over."""
+        """Send the due messages of one channel, until it backs off or its turn is over."""
         ends = time.monotonic() + _TURN_S
         lease = (key, self._owner, self._now_us(), self._lease_end_us())
         try:

@@ -1,4 +1,4 @@
-"""Group commit: what many tasks ask of a store at the same time is done in one transaction.
+"""Group commit: concurrent reads and writes of many tasks share one transaction.
 
 A commit waits for the disk, and takes more processor time than a few small changes.
 """

@@ -38,10 +38,10 @@ class PostAnswer(NamedTuple):
 
 
 def open_http(trust: SSLContext | None = None) -> "httpx2.AsyncClient":
-    """Return a client that goes exactly where it is told; many may share what they trust.
+    """Return a client without proxies, redirects or connection reuse; `trust` may be shared.
 
-    A proxy would resolve names by itself; and a connection is to an address: another host at the
-    same one must not reuse it.
+    A proxy would resolve names by itself, and a kept connection could be reused for another host
+    at the same address.
     """
     import httpx2
 

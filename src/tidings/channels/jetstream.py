@@ -71,7 +71,7 @@ class JetStreamTransport:
         return hider([secret.reveal() for secret in secrets if secret is not None])
 
     def subject_of(self, subscriber: str) -> str:
-        """Return the subject of a subscriber's messages, in which dots do not part its id."""
+        """Return the subject of a subscriber's messages, with the dots of its id escaped."""
         name = quote(subscriber, safe="").replace(".", "%2E")
         return self.subject.replace(_SUBSCRIBER, name)
 

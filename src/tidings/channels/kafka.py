@@ -61,7 +61,7 @@ class KafkaTransport:
 
 @dataclass
 class KafkaSender:
-    """The sender of a topic. After a failure a new producer is made, so that nothing comes late."""
+    """The sender of a topic. A failure discards the producer, so that it sends nothing later."""
 
     transport: KafkaTransport
     rate: float | None = None

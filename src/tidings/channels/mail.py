@@ -69,7 +69,7 @@ def _headers(settings: SmtpSettings, to: str, subject: str, name: str, at_us: in
 
 @lru_cache(maxsize=10_000)
 def _address(name: str, value: str, is_utf8: bool) -> str:
-    """Return a header with an address; most mails go to one that had one before."""
+    """Return a header with an address; cached, since most addresses get more than one mail."""
     username, _, domain = value.rpartition("@")
     is_bare = not value.endswith(">")  # as parsed, it could have ASCII only
     address = Address(username=username, domain=domain) if is_bare else value

@@ -1,4 +1,4 @@
-"""Where and when a person reads: an address, what it takes, and at which times."""
+"""The channel of a person: an address, the deliveries that go there, and the times."""
 
 import re
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class PersonChannel:
         return delivery.rank >= self.min_rank and is_below and is_wanted
 
     def due_us(self, first: Delivery, last_us: int | None, now_us: int) -> int:
-        """Return when a message goes whose first delivery is known, after one at `last_us`.
+        """Return when a message with this first delivery is due, after a message at `last_us`.
 
         At the end of the period in which it was delivered; but there is one message in a period.
         """
@@ -183,4 +183,4 @@ def read_mail_address(value: object) -> str:
         fits = size <= 64 and size + len(ascii_domain) < _ADDRESS_BYTES and local.isprintable()
         if at and fits and _LOCAL.fullmatch(local) and _DOMAIN.fullmatch(ascii_domain):
             return f"{local}@{ascii_domain}"
-    raise InvalidForm(f"an address of mail is written name@example.org, not {shown(value)}")
+    raise InvalidForm(f"a mail address is written name@example.org, not {shown(value)}")

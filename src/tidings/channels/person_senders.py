@@ -1,4 +1,4 @@
-"""What opens the senders of people's channels: mail by SMTP, chats by their webhooks."""
+"""Openers of the senders of people's channels: mail by SMTP, chats by their webhooks."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ NO_MAIL: Final = "this service sends no mail; the table [mail] of its config nam
 
 @dataclass(frozen=True)
 class PersonSettings:
-    """What a service shows people, and how it reaches them; without `smtp` it sends no mail."""
+    """How a service renders messages and reaches people; without `smtp` it sends no mail."""
 
     template: CardTemplate
     links: ReaderLinks
@@ -129,7 +129,7 @@ def person_openers(
     settings: PersonSettings,
     clock: Callable[[], float] = time.time,
 ) -> dict[str, OpenSender]:
-    """Return what opens the senders of people's channels, by kind."""
+    """Return the functions that open the senders of people's channels, by kind."""
     threads, commits = ThreadPoolExecutor(_MAILS_AT_ONCE, "mail"), GroupCommit(store.database)
     # Few, since each reads the store; and their own, which a mail server that hangs leaves free.
     composing = ThreadPoolExecutor(_CHATS_AT_ONCE, "chats")

@@ -88,7 +88,7 @@ class _Seen:
         )
 
     def progress(self, channel: Channel, upto: int) -> PageProgress:
-        """Return the progress: a channel that fails again and again rests longer and longer."""
+        """Return the progress; repeated failures back off for longer and longer."""
         moved = (upto, self.sent, self.done, self.failed)
         if self.failure is None:
             return PageProgress(*moved, next_us=self.later_us)

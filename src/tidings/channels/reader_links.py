@@ -1,4 +1,4 @@
-"""Addresses of the service in messages: what a reader can do from there, without a token.
+"""Links to the service in messages, with which a reader can act without a token.
 
 Each holds a keyed hash over what it does. So nobody can make one for another channel or another
 notification, and one that leaks does only what it says.
@@ -23,7 +23,7 @@ _HASH_BYTES: Final = 18
 
 
 class LinkOwner(NamedTuple):
-    """Whose links they are: the channel of a tenant, and its secret."""
+    """The owner of links: the channel of a tenant, and its secret."""
 
     tenant: str
     key: str

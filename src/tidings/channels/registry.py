@@ -21,7 +21,7 @@ ReadTransport = Callable[[TransportForm], Transport]
 
 
 class ChannelType:
-    """A type of channel: the keys that it has beside the common ones, and what reads them."""
+    """A type of channel: its keys beside the common ones, and the function that reads them."""
 
     def __init__(self, read: ReadTransport, *keys: str) -> None:
         self.read, self.keys = read, keys
@@ -76,7 +76,7 @@ def declare(store: Store, declared: Sequence[DeclaredChannel], now_us: int) -> N
 
 
 def openers(declared: Sequence[DeclaredChannel]) -> dict[str, OpenSender]:
-    """Return what opens the senders of the declared channels, by kind."""
+    """Return the functions that open the senders of the declared channels, by kind."""
     by_name = {(channel.kind, channel.id): channel.transport for channel in declared}
 
     def open_sender(channel: Channel) -> Sender | None:

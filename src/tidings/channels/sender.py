@@ -28,7 +28,7 @@ class Message(NamedTuple):
 
 
 def delivery_key(delivery: Delivery) -> str:
-    """Return the key by which a receiver recognises a delivery that is sent again.
+    """Return the idempotency key, by which a receiver recognises a repeated delivery.
 
     It depends on the subscriber, the sequence and the event, so it is the same in every channel,
     on every attempt, and after every restart.

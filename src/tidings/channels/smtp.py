@@ -249,12 +249,12 @@ def _send_envelope(smtp: smtplib.SMTP, sender: str, to: str, size: int) -> None:
 
 
 def _has_agreed(answers: Sequence[Answer]) -> bool:
-    """Return whether the last answer is what its command wants."""
+    """Return whether the last answer accepts its command."""
     return answers[-1][0] in ((250,), (250, 251), (_GO_ON,))[len(answers) - 1]
 
 
 def _cancel(smtp: smtplib.SMTP, answers: Sequence[Answer]) -> None:
-    """End the mail that a server has refused a part of."""
+    """End a mail of which the server has refused a part."""
     if answers[-1][0] == _CLOSING:
         smtp.close()
         return

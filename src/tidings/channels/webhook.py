@@ -27,7 +27,7 @@ from tidings.store.webhooks import Webhook
 
 
 def webhooks(rules: TargetRules, clock: Callable[[], float] = time.time) -> OpenSender:
-    """Return what opens the senders of webhooks, which may go where the rules allow."""
+    """Return the function that opens the senders of webhooks, to targets that the rules allow."""
     trust = httpx2.create_ssl_context()
 
     def open_sender(channel: Channel) -> WebhookSender:

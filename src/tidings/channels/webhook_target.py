@@ -32,7 +32,7 @@ _LOOPBACK: Final = IPv4Address("127.0.0.1")
 
 
 class TargetRules(NamedTuple):
-    """Allowed hosts, and networks that are allowed although they are not public."""
+    """Allowed hosts, and networks that are allowed even though they are not public."""
 
     hosts: tuple[str, ...]
     networks: tuple[IPv4Network | IPv6Network, ...]
@@ -122,7 +122,7 @@ async def resolve(url: "httpx2.URL", rules: TargetRules) -> CheckedTarget:
 def _check(addresses: list[NetworkAddress], url: "httpx2.URL", rules: TargetRules) -> None:
     if not addresses or not all(map(rules.allow_address, addresses)):
         raise InvalidForm(
-            f"{shown(url.host)} is at an address that is not public; webhooks go to public ones"
+            f"{shown(url.host)} is at an address that is not public; webhooks need a public one"
         )
 
 

@@ -56,7 +56,7 @@ _PEEK: Final = """
 _MESSAGES_UPTO: Final = f"SELECT data FROM {_PEEK}"
 _COMMITS_UPTO: Final = f"""
     SELECT count(*), array_agg(data) FILTER (WHERE get_byte(data, 0) = {ord("C")}) FROM {_PEEK}"""
-# The server writes values as text by the settings of whoever reads the slot.
+# The server writes values as text, by the settings of the connection that reads the slot.
 _SETTINGS: Final = """
     SELECT set_config(name, value, true) FROM (VALUES ('client_encoding', 'UTF8'),
         ('datestyle', 'ISO'), ('timezone', 'UTC'), ('bytea_output', 'hex')) AS s (name, value)"""
@@ -225,7 +225,7 @@ class ChangeReader:
             yield pa.RecordBatch.from_pylist(page, MESSAGES)
 
     def committed(self, end: Position) -> None:
-        """Let the server discard the log of what is done."""
+        """Confirm a position, so that the server can discard the log before it."""
         if end["lsn"] > self._confirmed():
             sql = "SELECT pg_replication_slot_advance(?, CAST(CAST(? AS text) AS pg_lsn))"
             self._read(lambda session: session.rows(sql, self._options.slot, _text(end["lsn"])))
@@ -270,7 +270,7 @@ class ChangeReader:
             )
 
     def _peek(self, sql: str, upto: int, rows: int | None = None) -> list[Row]:
-        """Ask for what the slot holds up to a place, or to the transaction with so many rows."""
+        """Peek at the slot up to a place, or to the transaction that reaches a number of rows."""
         names = (self._options.slot, _text(upto), rows, self._options.publication)
 
         def work(session: Session) -> list[Row]:
@@ -358,7 +358,7 @@ def _read_transaction(
     *,
     is_wanted: bool,
 ) -> Iterator[RowChange]:
-    """Yield the changes of one transaction if it is wanted; in any case note its tables."""
+    """Yield the changes of one transaction if it is in the range; note its tables in any case."""
     number = 0
     for message in messages:
         kind, body = message[:1], Cursor(message, 1)

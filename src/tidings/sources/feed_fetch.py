@@ -1,4 +1,4 @@
-"""Polite and careful HTTP for feeds: conditional requests, limits, and no surprises in redirects.
+"""HTTP requests for feeds: conditional, limited in size and time, with checked redirects.
 
 The connection is made to an address that was checked. A feed at a public address cannot redirect to
 one that is not, since that would let its owner reach what only this machine can reach.

@@ -1,4 +1,4 @@
-"""`tidings-rss`: entries of RSS and Atom feeds, polled politely.
+"""`tidings-rss`: entries of RSS and Atom feeds, polled at intervals.
 
 A feed is requested at most once per interval, with its ETag and date, and later if it asks for that
 (`Retry-After`). It shows only its newest entries, so new ones go to a spool first. This is the only
@@ -175,7 +175,7 @@ class FeedCollector:
 
 
 def retry_after_s(answer: Fetched, now_s: float) -> float:
-    """Return for how long a feed asks not to be polled, 0 if it does not.
+    """Return how long a feed asks clients to wait, 0 if it does not.
 
     >>> retry_after_s(Fetched(503, {"retry-after": "120"}, b""), 0.0)
     120.0

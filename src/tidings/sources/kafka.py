@@ -161,7 +161,7 @@ class Broker:
             consumer.close()
 
     def committed(self, end: Position) -> None:
-        """Do nothing: Kafka keeps records for as long as the topic says."""
+        """Do nothing: the topic determines how long Kafka keeps records."""
 
     def close(self) -> None:
         """Do nothing: the client ends with this object."""

@@ -215,7 +215,7 @@ class KinesisStream:
             time.sleep(_LOOK_EVERY_S)
 
     def committed(self, end: Position) -> None:
-        """Do nothing: a stream keeps its records for as long as it is configured to."""
+        """Do nothing: the stream's retention period determines how long records are kept."""
 
     def close(self) -> None:
         """Close the connections, if there are any."""
@@ -256,7 +256,7 @@ class KinesisStream:
     def _pages(
         self, shard: str, position: str, size: int | None = None, *, patient: bool = False
     ) -> Iterator[Mapping[str, Any]]:
-        """Yield what a shard answers, until it is closed and read.
+        """Yield the pages of a shard, until it is closed and read to its end.
 
         An iterator expires after minutes; then a new one continues. If a shard is throttled for
         too long, pages end, or it is an error for a `patient` caller.

@@ -132,7 +132,7 @@ class MqttCollector:
         self._writer.start()
 
     def collect(self) -> None:
-        """Wait until the session is there; the first time, also until what it held has arrived.
+        """Wait for the session; the first time, also for the messages that it held.
 
         A broker does not tell how much that is, so it is taken to be all when nothing comes for a
         moment.
@@ -208,7 +208,7 @@ class MqttCollector:
         self._arrived.put(message)
 
     def _spool_all(self) -> None:
-        """Write messages until the end; what arrived by then is written or sent again later."""
+        """Write messages until the end; unwritten ones stay unacknowledged and are sent again."""
         while not self._stop.is_set():
             messages = _drain(self._arrived)
             if not messages:
@@ -237,7 +237,7 @@ def _drain(queue: "Queue[MQTTMessage]") -> list[MQTTMessage]:
 
 
 def _entry(message: MQTTMessage) -> SpoolEntry:
-    """Return a message with the mark by which it is known if it comes again.
+    """Return a message with the mark by which a repetition is recognised.
 
     Without an acknowledgement (quality of service 0), nothing comes again.
     """

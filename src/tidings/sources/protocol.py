@@ -32,7 +32,7 @@ MESSAGES: Final = pa.schema(
 
 
 class MessageReader(Protocol):
-    """A reader of one source. Its first five verbs plan; `read` may be called in other processes.
+    """A reader of one source. Its first five methods plan; `read` may be called in other processes.
 
     The calling process opens connections when they are first needed.
     """

@@ -172,7 +172,7 @@ class Channels:
         return self._write(sql, key)
 
     def skip_waiting(self, key: str) -> bool:
-        """Skip what is waiting: the channel continues with what is delivered from now on."""
+        """Skip all waiting deliveries; the channel continues with later ones."""
         sql = f"UPDATE channels SET reached = {_LAST}, next_us = 0 WHERE key = ?"
         return self._write(sql, key)
 

@@ -1,4 +1,4 @@
-"""Marks: what readers did with notifications."""
+"""Marks that record what readers did with notifications."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple

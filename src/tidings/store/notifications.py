@@ -84,7 +84,7 @@ class Notifications:
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
     ) -> AppendResult:
-        """Do the same as `append` with deliveries in the columns of `formats.arrow.DELIVERIES`.
+        """Write the result as `append` does, from the columns of `formats.arrow.DELIVERIES`.
 
         Without an object per delivery, it takes about half the time.
         """

@@ -71,7 +71,7 @@ class ChangeWatch(Protocol):
 
 
 class Transactions(Protocol):
-    """What runs work in transactions.
+    """Anything that runs work in transactions.
 
     All failures are `StoreError`s with the reason. Work may be retried from its start if a
     connection is lost. So it must change nothing but the database, and be harmless if its first
@@ -112,7 +112,7 @@ class Database(Transactions, Protocol):
 
 
 def damage_error(name: str, error: BaseException) -> StoreError:
-    """Return the error for cells that are not what the schema says."""
+    """Return the error for cells that violate the schema."""
     kind = type(error).__name__
     return StoreError(
         f"{name}: it is damaged, is not a Tidings store, or cannot hold these values "
@@ -126,7 +126,7 @@ def check_count(label: str, value: object, low: int = 0) -> int:
 
 
 def check_iterable(label: str, values: Iterable[T]) -> Iterable[T]:
-    """Return a value if it is a collection, or another iterable, of what is to be written."""
+    """Return a collection, or another iterable, of records to write; refuse anything else."""
     if not validate.is_a(values, Iterable) or validate.is_a(values, str | bytes):
         raise StoreError(f"{label} must be a list or another iterable, not {shown(values)}")
     return values

@@ -59,7 +59,7 @@ class Webhooks:
         self._channels = channels
 
     def put(self, subscriber: str, name: str, url: str, now_us: int) -> Webhook:
-        """Add a webhook that sends what is delivered from now on, or change the address of one.
+        """Add a webhook, which sends deliveries from now on, or change the address of one.
 
         A new address is tried at once, even if the previous one was given up.
         """
