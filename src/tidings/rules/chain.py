@@ -45,7 +45,7 @@ class RuleChain:
         return self.owed[0].at_us if self.owed else self._first_deadline()
 
     def offer(self, picks: Sequence[Pick], now_us: int) -> list[Pick]:
-        """Take what a window chose, in order of time; return what is due by `now_us`."""
+        """Take the choices of a window, in order of time; return the picks due by `now_us`."""
         due: list[Pick] = []
         for pick in picks:
             due += self._release_until(pick.at_us)
@@ -55,7 +55,7 @@ class RuleChain:
         return due + self._release_until(now_us)
 
     def _release_until(self, us: int) -> list[Pick]:
-        """Return what is due by an instant, in order of time."""
+        """Return the picks due by an instant, in order of time."""
         due, self.owed = self._note_got(self.owed), []
         while (deadline := self._first_deadline()) is not None and deadline <= us:
             # Of equal deadlines the later rule goes first, so that it is empty when the earlier
@@ -77,7 +77,7 @@ class RuleChain:
         return list(picks)
 
     def _note_got(self, picks: list[Pick]) -> list[Pick]:
-        """Note what the subscriber gets, which is nothing in a pause; return the picks."""
+        """Note the picks that the subscriber gets, none during a pause; return them."""
         if not self.paused:
             for pick in picks:
                 for state in self.states:
@@ -93,7 +93,7 @@ class RuleChain:
         return verdicts
 
     def adopt(self, old: "RuleChain", now_us: int) -> None:
-        """Continue from other rules of the subscriber: what they would release now is not lost.
+        """Continue from other rules of the subscriber, without losing what they would release now.
 
         The n-th rule of a name continues the history of the old one. What an old rule held is
         offered to the rules of that name; if there are none, it goes on to the next ones. What

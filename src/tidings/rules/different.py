@@ -1,4 +1,4 @@
-"""The rule `different` (semantics §6b): nothing nearly the same as what the subscriber got."""
+"""The rule `different` (semantics §6b): nothing too similar to an event that was received."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from tidings.window.snapshot_fields import FAR
 
 @dataclass(frozen=True)
 class Different:
-    """Drops an event that is nearer than `min` to one that the subscriber got `within` a time.
+    """Drops an event nearer than `min` to one that the subscriber received `within` a time.
 
-    Events are compared when the window chooses them. What a later rule holds has not been got yet.
-    A rule that is added to a policy compares what is published from then on.
+    Events are compared when the window chooses them. An event that a later rule holds has not been
+    received yet. A rule that is added to a policy compares events published from then on.
     """
 
     min: float = 0.2
@@ -65,7 +65,7 @@ class DifferentState:
         return None
 
     def offer(self, pick: Pick) -> list[Pick]:
-        """Return the pick, unless it is too near to an event that was got."""
+        """Return the pick, unless it is too near to an event that was received."""
         oldest = pick.at_us - self.part.within.us
         while self.received and self.received[0].us <= oldest:
             self.received.popleft()
@@ -89,10 +89,10 @@ class DifferentState:
         return []
 
     def chosen(self, pick: Pick) -> None:
-        """Do nothing: only what is got counts."""
+        """Do nothing: only received events count."""
 
     def got(self, pick: Pick) -> None:
-        """Remember an event that the subscriber got."""
+        """Remember an event that the subscriber received."""
         if pick.match.event.published_us > self.since_us:
             self.received.append(GotEvent(pick.at_us, pick.match.event))
 
@@ -101,7 +101,7 @@ class DifferentState:
         return []
 
     def begin(self, now_us: int) -> None:
-        """Compare what is published from now on."""
+        """Compare only events published from now on."""
         self.since_us = now_us
 
     def adopt(self, old: "DifferentState", now_us: int) -> None:

@@ -31,7 +31,7 @@ def plain_rules(
     is_paused: Paused = lambda _: False,
     changes: Sequence[RuleChange] = (),
 ) -> list[Pick]:
-    """Return what a subscriber gets by `now_us` of the picks of a window, in order of time."""
+    """Return the picks of a window that a subscriber gets by `now_us`, in order of time."""
     judge = _Judge(rules, chooser, is_paused)
     for number in range(len(picks) + 1):
         for change in changes:
@@ -47,7 +47,7 @@ def plain_rules(
 
 
 class _Memory:
-    """What one rule knows: the periods of what passed and was chosen, ranks, what was got."""
+    """The memory of one rule: periods of passed and chosen events, ranks, received events."""
 
     def __init__(self, since_us: int | None = None) -> None:
         self.since_us = since_us
@@ -149,7 +149,7 @@ class _Judge:
             self.enter(place + 1, replace(pick, position=position, at_us=end))
 
     def _released(self, rule: Any, memory: _Memory, us: int) -> list[Pick]:
-        """Return what a rule releases of what it holds, if its period or its hours end."""
+        """Return the held events that a rule releases when its period or its hours end."""
         if not memory.held:
             return []
         if rule.name == "quota":
@@ -166,7 +166,7 @@ def _in_order(rules: Sequence[RulePart]) -> list[Any]:
 
 
 def _continued(rule: Any, old_rule: Any, old: _Memory, us: int) -> _Memory:
-    """Return what a rule knows that continues the history of an old one."""
+    """Return the memory of a rule that continues the history of an old one."""
     memory = _Memory(old.since_us)
     if rule.name == "different":
         memory.got = [got for got in old.got if got.at_us > us - old_rule.within.us]
@@ -181,7 +181,7 @@ def _continued(rule: Any, old_rule: Any, old: _Memory, us: int) -> _Memory:
 
 
 def _is_near(rule: Any, memory: _Memory, pick: Pick) -> bool:
-    """Return whether a pick is too near to an event that was got not long ago."""
+    """Return whether a pick is too near to an event that was received recently."""
     return memory.compares(pick) and any(
         got.at_us > pick.at_us - rule.within.us
         and memory.compares(got)

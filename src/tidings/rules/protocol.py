@@ -29,7 +29,7 @@ class RuleState(Protocol):
         """Note that the window chose an event, whatever the rules have done with it."""
 
     def got(self, pick: Pick) -> None:
-        """Note that the subscriber got an event."""
+        """Note that the subscriber received an event."""
 
     def hand_over(self, now_us: int) -> list[Pick]:
         """Return what is held for other rules to take, with positions from 1, and hold nothing."""

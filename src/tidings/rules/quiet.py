@@ -1,4 +1,4 @@
-"""The rule `quiet` (semantics §6b): nothing in the night, and the best of it in the morning."""
+"""The rule `quiet` (semantics §6b): nothing at night, and the best of it in the morning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Quiet:
 
 
 class QuietState:
-    """What is held until the end of the quiet span.
+    """The events held until the end of the quiet span.
 
     If rank alone decides, decay never changes the order, so what k held events outrank is dropped
     at once: it could not be delivered at the end.
@@ -103,7 +103,7 @@ class QuietState:
         """Do nothing: only what is due counts."""
 
     def got(self, pick: Pick) -> None:
-        """Do nothing: what is got is no longer held."""
+        """Do nothing: a received event is no longer held."""
 
     def hand_over(self, now_us: int) -> list[Pick]:
         """Return the k best of what is held, with the ranks of an instant; drop the others."""

@@ -77,7 +77,7 @@ def read_urgent(part: Any) -> None:
 
 
 class QuotaState:
-    """What has passed in the open period, and what is held until its end.
+    """The number that passed in the open period, and the events held until its end.
 
     Of the held events only as many are kept as can still pass: the best.
     """
@@ -143,7 +143,7 @@ class QuotaState:
             self._judge(worst, "dropped", Displaced(count, other), other=other, at_us=newest.at_us)
 
     def release(self) -> list[Pick]:
-        """Return the best held events, which fill what is left of the quota."""
+        """Return the best held events, as many as the quota still allows."""
         due = self.hand_over(self.period.end)
         self.passed += len(due)
         for pick in due:
@@ -165,7 +165,7 @@ class QuotaState:
         self.period, self.passed, self.count = period, 0, 0
 
     def got(self, pick: Pick) -> None:
-        """Do nothing: what passed has been counted."""
+        """Do nothing: passed events have been counted."""
 
     def hand_over(self, now_us: int) -> list[Pick]:
         """Return the held events, best first."""
@@ -178,7 +178,7 @@ class QuotaState:
         return sorted(picks, key=best_rank_first)
 
     def begin(self, now_us: int) -> None:
-        """Do nothing: what was chosen and has passed before does not count."""
+        """Do nothing: events chosen or passed before do not count."""
 
     def adopt(self, old: "QuotaState", now_us: int) -> None:
         """Keep the ranks; what passed in the open period counts in the new one.

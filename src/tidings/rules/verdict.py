@@ -1,7 +1,7 @@
-"""What rules do with events that windows chose, and why.
+"""Verdicts: what rules do with events that windows chose, and why.
 
-Reasons are tuples of figures, which become sentences when somebody reads them: rules judge millions
-of events, and of most of them nobody asks why.
+Reasons are tuples of figures, which become sentences only when they are read: rules judge millions
+of events, and few of the reasons are ever asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
 
 
 class TooNear(NamedTuple):
-    """The event is too near to one that the subscriber got."""
+    """The event is too near to one that the subscriber received."""
 
     other: str
     got_us: int
@@ -77,7 +77,7 @@ class TooNear(NamedTuple):
 
 
 class BetterExpected(NamedTuple):
-    """What is left of a quota is expected to go to better events, held or still to come."""
+    """The rest of a quota is expected to go to better events, held or still to come."""
 
     above: int
     expected: float
@@ -104,7 +104,7 @@ class QuotaSpent(NamedTuple):
 
 
 class Displaced(NamedTuple):
-    """Better events, the last of them `other`, take all that is left of a quota."""
+    """Better events, the last of them `other`, use up the rest of a quota."""
 
     left: int
     other: str | None

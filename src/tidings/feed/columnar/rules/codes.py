@@ -99,5 +99,5 @@ def rank_slabs() -> Slabs:
 
 
 def got_slabs() -> Slabs:
-    """Return an empty pool for rings of events that were got."""
+    """Return an empty pool for rings of received events."""
     return new_slabs(size_classes(LONGEST, _SMALLEST_RING))

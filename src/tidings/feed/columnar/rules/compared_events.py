@@ -1,7 +1,7 @@
-"""What the rule `different` compares: features for kernels, and distances that they cannot measure.
+"""The events that the rule `different` compares: their features, and distances without a kernel.
 
 Kernels measure overlap and Jaccard distances from rows of features. For any other distance they
-stop at a pick, and `measure` finds the nearest of what was got.
+stop at a pick, and `measure` finds the nearest received event.
 """
 
 from typing import Any

@@ -131,7 +131,7 @@ class RuleRows:
         return self.packed.columns(self.ranks.slabs)
 
     def got_pool(self) -> GotPool:
-        """Return what subscribers got as the kernels take it."""
+        """Return the received events as the kernels take them."""
         return GotPool(self.got_us, self.got_slot, self.got.slabs)
 
     def enrol_many(self, numbers: Int64s) -> Int32s:

@@ -193,7 +193,7 @@ def pass_on(
 
 @inlined
 def deliver(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: int) -> None:
-    """Write a delivery, and tell the rules that it was got."""
+    """Write a delivery, and tell the rules that the event was received."""
     kinds, slot = arrays.codes.kind, arrays.held.cell[cell, EVENT]
     emit(arrays, output, row, order, cell)
     # What is dropped by a pause, behind the rules, was not got.
@@ -310,7 +310,7 @@ def take_pick(
 
 @inlined
 def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
-    """Request what a ring is read for."""
+    """Prefetch the cells that reading a ring needs."""
     rings, ranks, got = arrays.rings, arrays.ranks, arrays.got
     if rings[ring, RING_CLASS] < 0:
         return
@@ -337,7 +337,7 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
 
 @inlined
 def prefetch_lines(arrays: RuleArrays, row: int) -> None:
-    """Request the state of a row and of its rules."""
+    """Prefetch the state of a row and of its rules."""
     places, ringed = len(arrays.codes.kind), arrays.chain.ringed
     prefetch(arrays.heads, row * HEAD_WIDTH)
     prefetch(arrays.paused, row)
@@ -352,7 +352,7 @@ def prefetch_lines(arrays: RuleArrays, row: int) -> None:
 
 @inlined
 def prefetch_pools(arrays: RuleArrays, row: int) -> None:
-    """Request the rings of a row, and what its lists are sorted by."""
+    """Prefetch the rings of a row, and the values that its lists are sorted by."""
     lists, held_pool, codes = arrays.lists, arrays.held, arrays.codes
     for place in range(arrays.chain.ringed):
         prefetch_ring(arrays, row * arrays.chain.ringed + place, codes.kind[place])
@@ -369,7 +369,7 @@ def prefetch_pools(arrays: RuleArrays, row: int) -> None:
 
 @inlined
 def prefetch_cells(arrays: RuleArrays, row: int) -> None:
-    """Request the cells to which the lists of a row would copy an event.
+    """Prefetch the cells to which the lists of a row would copy an event.
 
     A list that is as long as it may be drops its worst, and takes that cell.
     """
@@ -395,7 +395,7 @@ def has_picks(turns: Turns, turn: int) -> bool:
 
 @inlined
 def prefetch_ahead(arrays: RuleArrays, turns: Turns, turn: int) -> None:
-    """Request what the turns a little ahead will need."""
+    """Prefetch the data of the turns a little ahead."""
     if turn + LINES_AHEAD >= len(turns.row):
         return
     if has_picks(turns, turn + LINES_AHEAD):

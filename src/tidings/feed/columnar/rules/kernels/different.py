@@ -56,7 +56,7 @@ def kept_gap(arrays: RuleArrays, turn: int, mine: int, other: int) -> float:
 
 @inlined
 def nearest_got(arrays: RuleArrays, ring: int, slot: int) -> Nearest:
-    """Return the nearest of what was got; of equally near ones, the last."""
+    """Return the nearest received event; of equally near ones, the last."""
     row_of, slots, best, nearest = arrays.features.row, arrays.got.slot, math.inf, -1
     mine, size = row_of[slot], arrays.rings[ring, SIZE]
     if mine < 0 or size == 0:  # only its id is known
@@ -87,7 +87,7 @@ def is_compared(arrays: RuleArrays, line: int, slot: int) -> bool:
 def offer_different(
     arrays: RuleArrays, output: RuleOutput, row: int, place: int, cell: int
 ) -> bool:
-    """Offer an event; return whether it is far enough from all that was got."""
+    """Offer an event; return whether it is far enough from all received events."""
     codes, ring = arrays.codes, row * arrays.chain.ringed + place
     expire_got(arrays, ring, arrays.held.cell[cell, AT] - codes.within[place])
     # An older event is neither compared nor remembered, as if the rule did not exist.

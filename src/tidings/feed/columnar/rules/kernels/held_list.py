@@ -34,7 +34,7 @@ def copy_cell(pool: HeldPool, target: int, source: int) -> None:
 
 @inlined
 def reserve_cells(arrays: RuleArrays, line: int, wanted: int) -> bool:
-    """Make room for so many events in the list of a line; return whether the pool had it."""
+    """Make room for `wanted` events in the list of a line; return whether the pool had it."""
     pool, lists = arrays.held, arrays.lists
     size_class = lists[line, SLAB_CLASS]
     if wanted <= capacity_of(pool.slabs, size_class):

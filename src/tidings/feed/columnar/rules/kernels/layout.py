@@ -155,7 +155,7 @@ class GotPool(NamedTuple):
 
 
 class MeasuredGaps(NamedTuple):
-    """The nearest of what was got, by place, as the caller has measured it."""
+    """The nearest received event, by place, as the caller has measured it."""
 
     nearest: Int64s  # its place in the ring from the oldest on; -1 if there is none
     gap: Float64s

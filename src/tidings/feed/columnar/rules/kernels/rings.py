@@ -41,7 +41,7 @@ def ring_cell(arrays: RuleArrays, slabs: Slabs, ring: int, place: int) -> int:
 
 @inlined
 def larger_class(slabs: Slabs, size_class: int, wanted: int) -> int:
-    """Return the first class above another that holds so many entries."""
+    """Return the first class above another that holds a number of entries."""
     larger = size_class + 1
     while slabs.capacity[larger] < wanted:
         larger += 1
@@ -50,7 +50,7 @@ def larger_class(slabs: Slabs, size_class: int, wanted: int) -> int:
 
 @inlined
 def take_ring(slabs: Slabs, size_class: int, cells: int) -> int:
-    """Return the start of a slab of a pool of so many cells, or -1 if it is full.
+    """Return the start of a slab of a pool with a number of cells, or -1 if it is full.
 
     A ring that moves leaves its old slab behind, and compaction reclaims it: cells may be too small
     for the links of a free list.
@@ -194,7 +194,7 @@ def count_ranks_above(arrays: RuleArrays, ring: int, rank: float) -> int:
 
 @inlined
 def reserve_got(arrays: RuleArrays, ring: int, more: int) -> bool:
-    """Make room for more events that are got; return whether the pool had it."""
+    """Make room for more received events; return whether the pool had it."""
     pool, rings = arrays.got, arrays.rings
     size, size_class = rings[ring, SIZE], rings[ring, RING_CLASS]
     if size + more <= capacity_of(pool.slabs, size_class):
@@ -213,7 +213,7 @@ def reserve_got(arrays: RuleArrays, ring: int, more: int) -> bool:
 
 @inlined
 def push_got(arrays: RuleArrays, ring: int, us: int, slot: int) -> None:
-    """Add an event that was got."""
+    """Add a received event."""
     pool = arrays.got
     arrays.rings[ring, SIZE] += 1
     cell = ring_cell(arrays, pool.slabs, ring, arrays.rings[ring, SIZE] - 1)
@@ -222,9 +222,9 @@ def push_got(arrays: RuleArrays, ring: int, us: int, slot: int) -> None:
 
 @inlined
 def expire_got(arrays: RuleArrays, ring: int, oldest: int) -> None:
-    """Remove the events that were got by an instant."""
+    """Remove the events that were received by an instant."""
     rings, pool = arrays.rings, arrays.got
-    # Events are got in order of time, so the expired ones are the oldest.
+    # Events are received in order of time, so the expired ones are the oldest.
     while rings[ring, SIZE] > 0 and pool.us[ring_cell(arrays, pool.slabs, ring, 0)] <= oldest:
         capacity = ring_capacity(arrays, pool.slabs, ring)
         rings[ring, FRONT] += 1
