@@ -53,7 +53,7 @@ SMALLEST: Final = 1e-290
 
 @dataclass(frozen=True)
 class CoverDiversifier:
-    """Greedy covers, cut to the k most relevant; subclasses say what a candidate gains.
+    """Greedy covers, cut to the k most relevant; subclasses define the gain of a candidate.
 
     Without an alpha, the largest one that still yields k is used.
     """

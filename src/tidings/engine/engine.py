@@ -480,7 +480,7 @@ class Engine:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock; refuse a call from within a call, which would see half of a change."""
+        """Hold the lock; refuse a nested call, which would see half of a change."""
         with self._lock:
             if self._busy:
                 raise TidingsError("the engine was called from within one of its own calls")

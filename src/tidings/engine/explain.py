@@ -54,7 +54,7 @@ class FailedPredicate:
     hint: str | None
 
     def __str__(self) -> str:
-        """Return the predicate, and what the event has."""
+        """Return the predicate, and the value of the event."""
         has = f"there is no {self.attribute}"
         if self.type is not None:
             has = f"{self.attribute} is {_shown_value(self.value)}, a {self.type}"
@@ -109,7 +109,7 @@ class Explanation:
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the event, in a word."""
+        """The outcome of the event, in a word."""
         if self.delivery or self.rank is None:
             return "delivered" if self.delivery else "unmatched"
         if self.dropped or (self.rules and self.rules[-1].fate == "dropped"):
@@ -125,7 +125,7 @@ class Explanation:
 
     @property
     def verdict(self) -> str:
-        """What became of the event, in a sentence."""
+        """The outcome of the event, in a sentence."""
         is_plain = self.delivery is not None or self.rank is None
         return self.fate if is_plain else f"rank {self.rank:g}, {self.fate}"
 
@@ -271,7 +271,7 @@ def complete(
     dropped: str | None,
     recollect: Callable[[], Recollection],
 ) -> Explanation:
-    """Add what became of a match: its subscriber was set aside, or it was dropped, held, passed.
+    """Add the outcome of a match: its subscriber was set aside, or it was dropped, held, passed.
 
     `recollect` is called only for a match. What was delivered or dropped has no standing.
     """
@@ -371,7 +371,7 @@ def _reason(
 
 
 def _failed(part: Predicate, event: Event, profile: Profile) -> FailedPredicate:
-    """Return a predicate that fails, with what the event has instead."""
+    """Return a predicate that fails, with the value that the event has instead."""
     name = part.attribute
     if name not in event.attributes:
         hint = profile.hint(part, "attribute")

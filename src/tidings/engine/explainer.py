@@ -18,7 +18,7 @@ from tidings.rules import Verdict
 
 
 class Explainer:
-    """What a subscriber got from a replay, and why.
+    """The deliveries of a replay to a subscriber, and the reasons for all other matches.
 
     `matches` are its matches by event. `due` are the deliveries by event, which a paused subscriber
     does not get. `set_aside` says why its policy fails on these events; then nothing is due.

@@ -20,7 +20,7 @@ LOGGER: Final = "tidings"
 LATE_LOGGER: Final = "tidings.late"
 _FEW: Final = 1024
 _SEVERAL: Final = 8
-"""From so many records on, it is worth finding out whether they are in order."""
+"""The number of records from which on it pays to check whether they are in order."""
 _LAST_GIVEN: Final = LAST_SEQUENCE // 2
 """The largest sequence number that an event may have, so that later events can be numbered."""
 

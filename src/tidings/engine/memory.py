@@ -153,7 +153,7 @@ class Memory:
             self._added.update((subscription, self._total) for subscription in subscriptions)
 
     def note_changed(self, subscriber: str, removed: str | None = None) -> None:
-        """Record that what a subscriber wanted until now is no longer known.
+        """Record that the earlier subscriptions of a subscriber are no longer known.
 
         `removed` is the id of a subscription that it has no more.
         """
@@ -230,7 +230,7 @@ class Memory:
         return remembered.dropped.get(subscriber) if remembered else None
 
     def recollect(self, matcher: Matcher, subscriber: str, event: str, now: Moment) -> Recollection:
-        """Return what became of a match."""
+        """Return the outcome of a match."""
         remembered = self._events.get(event)
         if remembered is None:
             return _unknown("the event is not among those that this engine remembers")

@@ -249,7 +249,7 @@ class Quality:
 
     def removed(self, subscriptions: Iterable[str]) -> None:
         """Replace the ids of removed subscriptions by counts."""
-        self._noted = self._noted[:0]  # what windows still deliver of them is noted anew
+        self._noted = self._noted[:0]  # later deliveries of them are noted again
         for subscription in subscriptions:
             if subscription in self._matched:
                 self._matched.remove(subscription)

@@ -1,4 +1,4 @@
-"""The stages in a row: match, score, offer to windows, choose.
+"""The stages in sequence: match, score, offer to windows, choose.
 
     events -> Matcher -> matches -> Feeds -> deliveries
 
@@ -71,7 +71,7 @@ class StageFailure(NamedTuple):
 
 
 class OfferedPart(NamedTuple):
-    """Some events of a run, by their places, and what they deliver at once.
+    """Some events of a run, by their places, and the deliveries that they cause at once.
 
     If a stage failed for them in an unforeseen way, there is an error instead.
     """
@@ -82,7 +82,7 @@ class OfferedPart(NamedTuple):
 
 
 class Handoff(Protocol):
-    """The way of matches from the matcher to the feeds."""
+    """The path of matches from the matcher to the feeds."""
 
     def match(self, events: Sequence[Event]) -> Matches | None:
         """Return the matches of events, or None to match each when it is offered."""
@@ -91,7 +91,7 @@ class Handoff(Protocol):
         """Return the moment up to which no step is due but for the events that are offered."""
 
     def offer(self, run: StepRun) -> DuePage | StageFailure:
-        """Offer events with their matches to the feeds; return what they deliver at once.
+        """Offer events with their matches to the feeds; return the immediate deliveries.
 
         An error is raised while no window has changed, and returned afterwards.
         """

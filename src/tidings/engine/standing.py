@@ -1,4 +1,4 @@
-"""What became of a match: the choices of its subscriber's window in which it was a candidate.
+"""The outcome of a match: the choices of its subscriber's window in which it was a candidate.
 
 A window keeps no record of the events that it passes over. But it is a pure state machine; so the
 remembered matches are offered again to a window of the same policy, and a witness behind it sees
@@ -125,7 +125,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Standing:
-    """What became of a match that was not delivered.
+    """The outcome of a match that was not delivered.
 
     The state is `passed` (it was a candidate `count` times, and never chosen), `open` (it still is
     one), `waiting` (until there are k candidates), `expired` (there never were), or `chosen`, if
@@ -173,7 +173,7 @@ class Standing:
 
 
 class Recollection(NamedTuple):
-    """What became of a match: its standing in windows, or, if it was chosen, what rules did.
+    """The outcome of a match: its standing in windows, or, if it was chosen, what rules did.
 
     `note` says what limits the answer.
     """
@@ -184,7 +184,7 @@ class Recollection(NamedTuple):
 
 
 def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -> Standing | None:
-    """Offer matches to a new window; return what became of one event, None if it was not offered.
+    """Offer matches to a new window; return the outcome of one event, None if it was not offered.
 
     A window whose later contents do not depend on its choices is not asked to choose, except where
     the event stands first and last; so the replay is fast where the window is not.
@@ -410,7 +410,7 @@ class _Witness:
             self._first, self._last = self._first or stand, stand
 
     def finish(self, window: Window, target: Match, now: Moment) -> Standing:
-        """Return what became of the event, after all matches were offered."""
+        """Return the outcome of the event, after all matches were offered."""
         self._is_over = True
         window.current(now)  # which asks for a choice from what the window holds now
         part = self._policy.window

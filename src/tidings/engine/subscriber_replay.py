@@ -1,11 +1,11 @@
-"""What one subscriber would have got from a recording of events, by one policy or another.
+"""Replays of a recording for one subscriber: what a policy would have delivered.
 
     events -> steps of the stream       once for all subscribers
            -> matches of a subscriber   once for all policies with the same scorer
            -> deliveries and figures    for each policy
 
 The deliveries are those of an engine that publishes the same events to that one subscriber.
-Because nobody else is there, all of its matches are offered in one call.
+Since there is only one subscriber, all of its matches are offered in one call.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -77,14 +77,14 @@ def record(
 
 
 class ReplayedDeliveries(NamedTuple):
-    """What a policy delivers from a recording, and what its rules did."""
+    """The deliveries of a policy from a recording, and the verdicts of its rules."""
 
     deliveries: list[Delivery]
     verdicts: list[Verdict]
 
 
 class ReplayResult(NamedTuple):
-    """What a policy delivers from a recording, figures about it, and what its rules did."""
+    """The deliveries of a policy from a recording, their figures, and the verdicts of its rules."""
 
     deliveries: list[Delivery]
     report: Report

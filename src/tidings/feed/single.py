@@ -139,7 +139,7 @@ class Feed:
             self._rules.adopt(old or none, now.us)
 
     def pause(self, *, paused: bool) -> None:
-        """Pause or resume: what is dropped is not got."""
+        """Pause or resume: dropped events do not count as received."""
         if self._rules is not None:
             self._rules.paused = paused
 

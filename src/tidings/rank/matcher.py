@@ -202,7 +202,7 @@ class Matcher:
     def _changing(
         self, added: Sequence[Subscription] = (), removed: Sequence[str] = ()
     ) -> AbstractContextManager[None]:
-        """Let the target index follow a change of the access index, and of what is noted.
+        """Let the target index follow a change of the access index and of the noted records.
 
         Other threads may build a target index at any time, from what is noted.
         """
@@ -334,7 +334,7 @@ class Matcher:
     def top_many(
         self, events: Sequence[Event], k: int, scorer: Scorer
     ) -> list[list[tuple[str, float]]]:
-        """Return that for each event; many at once take less time each."""
+        """Return the result of `top` for each event; many at once take less time each."""
         if self._is_slow_scan(len(events)):
             self._grow()
         if self.targets is not None and _ranks_by_index(scorer):
@@ -344,7 +344,7 @@ class Matcher:
     def top_rows(
         self, rows_of: Callable[[Sequence[str]], Float64s | None], k: int, scorer: Scorer
     ) -> TopColumns | None:
-        """Return that as columns for rows of numbers; None if they cannot be answered so.
+        """Return it as columns for rows of numbers; None if no structure can answer those.
 
         `rows_of` returns the rows for some attributes, or None if the events are more than numbers.
         """

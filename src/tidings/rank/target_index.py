@@ -201,13 +201,13 @@ _OTHER_FAMILIES: Final = frozenset({str, bool})
 
 
 class LiveTargets(Protocol):
-    """An index over boxes, which can only die."""
+    """An index over boxes that supports deletions, and no other changes."""
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Return the k best boxes of each row."""
 
     def delete_many(self, ids: Any) -> None:
-        """Let boxes die."""
+        """Delete boxes."""
 
 
 class OneAttribute:
@@ -233,14 +233,14 @@ class OneAttribute:
         return BoxAnswers(ids, self._scores[ids], counts)
 
     def delete_many(self, ids: Any) -> None:
-        """Let boxes die."""
+        """Delete boxes."""
         if len(ids):
             self._table = None
         self._intervals.delete_many(ids)
 
 
 def live_targets(boxes: Boxes) -> LiveTargets:
-    """Return the fastest index over boxes that can die."""
+    """Return the fastest index over boxes that supports deletions."""
     if boxes.attributes == 1 and boxes.matching == "exact":
         return OneAttribute(boxes)
     return LiveBoxes(boxes)
@@ -285,7 +285,7 @@ class TargetBoxes:
         return len(self._place)
 
     def change(self, added: Sequence[Subscription], removed: Sequence[str]) -> None:
-        """Let boxes die, and change the rest; a repeated change has no effect."""
+        """Delete boxes, and change the rest; a repeated change has no effect."""
         gone = {*removed, *(one.id for one in added)}
         dead = [self._place.pop(name) for name in gone if name in self._place]
         if dead:

@@ -171,7 +171,7 @@ def subtract(
     gone: Int64s,
     sums: NeighbourSums,
 ) -> None:
-    """Subtract what has left from the sums of the white ones; sum again what has lost digits."""
+    """Subtract removed members from the sums of white ones; sum again where digits were lost."""
     current, summed = sums
     fewer = len(members) < len(gone)  # then there is less to sum than to subtract
     for left in gone[: 0 if fewer else len(gone)]:

@@ -284,7 +284,7 @@ def write_levels(
 
 @inner
 def weigh_levels(row: UInt16s, weights: Float64s, lanes: Float64s, out: Float64s) -> None:
-    """Write what the candidates at each level weigh together; those of the last one stay out."""
+    """Write the total weight of the candidates at each level but the last."""
     for lane in range(LANES):
         lanes[lane] = 0.0
     one, two, three, four = lanes[0], lanes[1], lanes[2], lanes[3]

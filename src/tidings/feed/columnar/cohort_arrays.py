@@ -1,4 +1,4 @@
-"""What the cohorts in arrays share: the offers they take, running a kernel, its output, slabs."""
+"""Shared parts of cohorts in arrays: the offers they take, running a kernel, its output, slabs."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain

@@ -145,7 +145,7 @@ class TableFeeds:
         self.rules.set_paused(number, subscriber.paused)
 
     def pause(self, subscriber: str) -> None:
-        """Note that a subscriber is paused: what is dropped is not got."""
+        """Note that a subscriber is paused: dropped events do not count as received."""
         number = self.number(subscriber)
         cohort = self.cohorts[int(self.tables.subscribers.cohort[number])]
         if isinstance(cohort, PythonCohort):

@@ -103,7 +103,7 @@ class Access:
         return sorted(self.touching_many([event]).subscriptions(0), key=_id)
 
     def touching_many(self, events: Sequence[Event]) -> FoundHits:
-        """Return the numbers of those for every event, and which of their predicates hold.
+        """Return for every event the numbers of touched subscriptions, and which predicates hold.
 
         Every predicate has postings for this, which are built when it is first called.
         """
@@ -122,7 +122,7 @@ class Access:
         return self.top_relaxed_many([event], k)[0]
 
     def top_relaxed_many(self, events: Sequence[Event], k: int) -> list[list[Scored]]:
-        """Return that for each event."""
+        """Return for each event the k best by the weights of the predicates that hold."""
         with self._query(events) as query:
             return query.relaxed(k)
 

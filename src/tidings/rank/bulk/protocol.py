@@ -1,4 +1,4 @@
-"""The protocol of a rank method: one compiled way to turn hits into ranks, and what it is given."""
+"""The protocol of a rank method: one compiled way to turn hits into ranks, and its input."""
 
 from collections.abc import Mapping, Sequence
 from math import inf

@@ -157,7 +157,7 @@ class RankTable:
         return self._subscriptions.nbytes + self._covered.nbytes + self._subscribers.nbytes
 
     def _make_room(self, rows: RankRows) -> AnyArray:
-        """Return the records of subscriptions, with room for these and what they cover."""
+        """Return the records of subscriptions, with room for these and their covers."""
         self._covered = grown(self._covered, self._used + len(rows.covered))
         return self._reserve(int(rows.numbers.max(initial=-1)) + 1)
 

@@ -54,7 +54,7 @@ class Observations:
 
 
 class ObservationSum(AccumulatorParam[Observations]):
-    """How Spark adds the observations of its workers."""
+    """The rule by which Spark adds up the observations of its workers."""
 
     def zero(self, value: Observations) -> Observations:
         """Return the observations of no event."""

@@ -1,4 +1,4 @@
-"""Spark's daemon, which forks its Python workers, with the modules of the stages imported before.
+"""The daemon that forks Spark's Python workers, after importing the modules of the stages.
 
     pyspark.daemon    fork -> import pandas, pyarrow, numba, Tidings -> work    1 s for each worker
     this module       import all of these -> fork -> work                       1 s for each session

@@ -26,7 +26,7 @@ def register_sources(spark: SparkSession) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a classic session the active one: Spark looks there for names in use."""
+    """Make a classic session the active one, in which Spark looks up registered names."""
     java: Any = getattr(spark, "_jvm", None)
     if java is None:
         yield

@@ -112,7 +112,7 @@ class BucketSettings(NamedTuple):
     """Settings of all buckets: allowed lateness, how long ids are remembered, number of buckets.
 
     A batch that is `alone`, because nothing follows it, remembers no ids. With `only_deliveries`,
-    nobody reads the accounts, so none are made.
+    the accounts are not read, so none are made.
     """
 
     lateness_us: int = 0

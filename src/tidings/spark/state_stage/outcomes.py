@@ -226,7 +226,7 @@ def unusable_events(batch: MatchBatch, reasons: Mapping[str, str]) -> pa.Table:
 
 
 def records(batch: MatchBatch) -> list[str]:
-    """Return the JSON form of each event; only what was sent of it: id, time, sequence, content."""
+    """Return the JSON form of each event, as far as it was sent: id, time, sequence, content."""
     sent = batch.forms or repeat("", len(batch.events))
     columns = (sent, batch.events, batch.us.tolist(), batch.sequence.tolist())
     forms = [form or _short_form(*rest) for form, *rest in zip(*columns, strict=True)]

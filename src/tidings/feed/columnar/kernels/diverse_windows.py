@@ -251,7 +251,7 @@ def deliver_updated(
 
 @inner
 def is_continuous(policy: PolicyCodes) -> bool:
-    """Return whether a match that is passed over once is never delivered."""
+    """Return whether a match that is not chosen at once is never delivered."""
     return policy.window == CONTINUOUS or policy.window == BEST  # noqa: PLR1714 - compiled
 
 

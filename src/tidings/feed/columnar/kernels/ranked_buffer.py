@@ -298,7 +298,7 @@ FAR: Final = 12
 
 @inlined
 def prefetch_head(windows: RankedWindows, row: int) -> None:
-    """Request the counters of a row, which may lie on two cache lines."""
+    """Prefetch the counters of a row, which may lie on two cache lines."""
     start = row * RANKED_WIDTH
     prefetch(windows.head, start)
     prefetch(windows.head, start + RANKED_WIDTH - 1)
@@ -306,7 +306,7 @@ def prefetch_head(windows: RankedWindows, row: int) -> None:
 
 @inlined
 def prefetch_entries(windows: RankedWindows, row: int) -> None:
-    """Request the entries of a row and both ends of its ring; its head should be in the cache."""
+    """Prefetch the entries of a row and both ends of its ring; its head should be in the cache."""
     head, ring = windows.head, windows.ring
     start, size = list_start(windows, row), head[row, SIZE]
     for i in range(0, size, 8):  # keys of 8 bytes, lines of 64
@@ -322,7 +322,7 @@ def prefetch_entries(windows: RankedWindows, row: int) -> None:
 
 @inlined
 def prefetch_ahead(windows: RankedWindows, rows: Int32s, index: int) -> None:
-    """Request what the offers a little ahead of `index` will need."""
+    """Prefetch the data of the offers a little ahead of `index`."""
     if index + FAR < len(rows):
         prefetch_head(windows, rows[index + FAR])
         prefetch_entries(windows, rows[index + NEAR])
