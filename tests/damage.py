@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from tests.fuzz import FIRST
 
 from tidings.errors import TidingsError
 from tidings.model import validate
@@ -40,8 +41,9 @@ def run_cases(name: str, case: Case, count: int) -> int:
     Any other error fails.
     """
     failed, refused = [], 0
-    for first in range(0, count, BATCH):
-        seeds = [f"{name}-{number}" for number in range(first, min(count, first + BATCH))]
+    end = FIRST + count
+    for first in range(FIRST, end, BATCH):
+        seeds = [f"{name}-{number}" for number in range(first, min(end, first + BATCH))]
         while seeds:
             found = _in_child(case, seeds)
             failed += [line for line in found if line not in OUTCOMES]

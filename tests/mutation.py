@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from tests.fuzz import FIRST
+
 from tidings.errors import MESSAGE_BYTES, TidingsError
 
 _MEMORY = 8 << 30
@@ -55,12 +57,13 @@ def try_all(
     named: bool = True,
 ) -> None:
     """Read `number` mutations in child processes; only our errors may be raised."""
-    for start in range(0, number, _BATCH):
+    end = FIRST + number
+    for start in range(FIRST, end, _BATCH):
         note = folder / "case"
         child = os.fork()
         if child == 0:
             os._exit(
-                _children(folder, samples, read, range(start, min(start + _BATCH, number)), named)
+                _children(folder, samples, read, range(start, min(start + _BATCH, end)), named)
             )
         status = _waited(child, note)
         assert status == 0, f"case {note.read_text()}: status {status}"
