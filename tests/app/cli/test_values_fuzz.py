@@ -75,6 +75,9 @@ def test_values_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     defaults = {**(open_store.__kwdefaults__ or {}), "patience_s": 0.0}
     monkeypatch.setattr(open_store, "__kwdefaults__", defaults)
     assert tidings("store", "add", STORE, SUBSCRIPTIONS, SUBSCRIBERS).exit_code == 0
+    # What these import and compile, no child process has to.
+    for command in (["token", "list", STORE], *COMMANDS[-3:]):
+        assert tidings(*command).exit_code == 0
 
     def case(rng: Random) -> None:
         line = list(rng.choice(COMMANDS))
