@@ -211,7 +211,7 @@ class Channels:
             **self.backlog(channel.key)._asdict(),
             "failures": channel.failures,
             "reason": channel.disabled or channel.reason,
-            "next_at": format_time(channel.next_us) if channel.next_us else None,
+            "next_at": next_time(channel),
         }
 
     def summary(self, kind: str | None = None) -> ChannelSummary:
@@ -251,6 +251,11 @@ class Channels:
 
     def _write(self, sql: str, *values: Cell) -> bool:
         return bool(self._database.write(lambda session: session.run(sql, *values)))
+
+
+def next_time(channel: Channel) -> str | None:
+    """Return when a channel is to continue, if it rests; nothing is due earlier."""
+    return format_time(channel.next_us) if channel.next_us else None
 
 
 def read_channel(row: Row) -> Channel:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tidings.app.run.sending import sending
 from tidings.errors import InvalidForm
 from tidings.store import open_store
 
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CONFIG = """
 engine = "local"
 [source]
@@ -109,6 +111,33 @@ every = "delivery"
         assert len(box.mails) == 2
     of_nobody = tidings("channel", "test", config, "mail", "--subscriber", "bob")
     assert "'bob' has no channel 'mail'" in of_nobody.output
+
+
+def test_a_digest_that_is_due_later_says_when(port: int, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    day = DAYS[(now.weekday() + 3) % 7]
+    config = write(
+        tmp_path,
+        f"""
+[mail]
+host = "127.0.0.1"
+port = {port}
+security = "none"
+from = "t@films.example"
+[[people]]
+subscriber = "ada"
+kind = "mail"
+address = "ada@example.org"
+days = ["{day}"]
+""",
+    )
+    film = {"id": "f1", "published_at": now.isoformat(), "attributes": {"year": 2020}}
+    (tmp_path / "films.jsonl").write_text(json.dumps(film))
+    [report] = run(config)["channels"]
+    due = report["next_at"]
+    assert datetime.fromisoformat(due).strftime("%a %H:%M").lower() == f"{day} 08:00"
+    assert f"0 sent, 1 waiting until {due}\n" in tidings("channel", "send", config).stdout
+    assert f"due at {due}" in tidings("channel", "list", config).stdout
 
 
 def test_commands_show_pause_and_send(

@@ -110,12 +110,13 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 
 
 def print_channel(console: Console, report: ChannelReport) -> None:
-    """Print what a channel has sent, and why the rest was not."""
+    """Print what a channel has sent, and why the rest was not: it failed, or is due later."""
+    due = f" until {report.next_at}" if report.next_at and not report.reason else ""
     parts = [f"{report.sent:,} sent"]
-    parts += [f"{report.waiting:,} waiting"] if report.waiting else []
+    parts += [f"{report.waiting:,} waiting{due}"] if report.waiting else []
     parts += [f"{report.given_up:,} given up"] if report.given_up else []
     line = f"channel {report.id} ({report.kind}: {report.target}): {', '.join(parts)}"
-    is_well = not report.waiting and not report.given_up
+    is_well = (due or not report.waiting) and not report.given_up
     reason = f"; {report.reason}" if report.waiting and report.reason else ""
     console.print(Text(line + reason, "" if is_well else "red"), soft_wrap=True)
 

@@ -103,17 +103,23 @@ def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
 
 
 def print_channels(console: Console, forms: Sequence[dict[str, Any]]) -> None:
-    """Print channels as a table; the reason is that of the last failure."""
+    """Print channels as a table, with the reason why messages wait: a failure, or their time."""
     table = make_table(
         "Channel", "Kind", "Subscriber", "State", "Sent>", "Waiting>", "Given up>", "Reason"
     )
     for form in forms:
         counts = [f"{form[name]:,}" for name in ("sent", "waiting", "given_up")]
         names = [form[name] or "" for name in ("id", "kind", "subscriber", "state")]
-        table.add_row(*names, *counts, (form["reason"] or "") if form["failures"] else "")
+        table.add_row(*names, *counts, _why_waiting(form))
     if forms:
         console.print(table)
     console.print(Text(plural(len(forms), "channel"), "bold"))
+
+
+def _why_waiting(form: Mapping[str, Any]) -> str:
+    if form["failures"] or form["state"] == "disabled":
+        return form["reason"] or ""
+    return f"due at {form['next_at']}" if form["waiting"] and form["next_at"] else ""
 
 
 def print_failures(console: Console, failures: Sequence[FailedDelivery]) -> None:

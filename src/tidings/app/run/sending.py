@@ -17,7 +17,7 @@ from tidings.errors import StoreError
 from tidings.model.values import SECOND_US
 from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT
-from tidings.store.channels import Channel
+from tidings.store.channels import Channel, next_time
 
 DRAIN_S: Final = 15.0
 """How long a failing channel is retried at the end of a run. This is longer than the reservation of
@@ -26,7 +26,10 @@ a dispatcher that was killed."""
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """What a channel has and has not sent during a run, with the reason if it fails."""
+    """What a channel has and has not sent during a run, with the reason if it fails.
+
+    `next_at` is when the rest is due, if that is later: after a failure, or in a digest.
+    """
 
     id: str
     kind: str
@@ -35,6 +38,7 @@ class ChannelReport:
     waiting: int
     given_up: int
     reason: str | None
+    next_at: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -88,6 +92,7 @@ class RunChannels:
             backlog.waiting + backlog.retrying,
             backlog.given_up,
             channel.disabled or channel.reason,
+            next_time(channel),
         )
 
 
