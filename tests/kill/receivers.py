@@ -31,7 +31,8 @@ class Receivers:
         self.moto, self.nats, self.brokers, self.name = moto, nats, brokers, name
         self.queue = test_aws_queues.make_queue(moto, f"{name}.fifo")
         self.topic, self.topic_queue = test_aws_queues.make_topic(moto, f"{name}-topic.fifo")
-        test_jetstream.add_stream(nats, name)
+        # As long as the queues: a killed run may take minutes to start again on a busy machine.
+        test_jetstream.add_stream(nats, name, duplicate_window=3_600)
 
     def channels(self) -> list[DeclaredChannel]:
         account = test_aws_queues.account(self.moto)

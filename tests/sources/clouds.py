@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.sqs import models
 
 ACCOUNT = {"region": "eu-west-1", "accessKeyId": "test", "secretAccessKey": "Sw0rdfish-key"}
 
@@ -41,10 +43,16 @@ class Cloud:
 
 @contextmanager
 def running_cloud() -> Iterator[Cloud]:
+    """Run a server whose queues recognise what is sent again for an hour.
+
+    Amazon's do so for five minutes, which is not always enough for a killed run to start again on a
+    busy machine.
+    """
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield Cloud(f"http://{host}:{port}")
-    finally:
-        server.stop()
+    with patch.object(models, "DEDUPLICATION_TIME_IN_SECONDS", 3_600):
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            yield Cloud(f"http://{host}:{port}")
+        finally:
+            server.stop()
