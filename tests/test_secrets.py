@@ -1,5 +1,6 @@
 """No part of an address but its host and database is shown: not by any door, in no spelling."""
 
+import asyncio
 import json
 import logging
 import re
@@ -7,14 +8,18 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace as Namespace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.service.receiving import receiver
 from typer.testing import CliRunner
 
 from tidings.app.cli import app
 from tidings.app.config import load_config
+from tidings.channels.guarded_post import open_http, post
+from tidings.channels.webhook_target import TargetRules
 from tidings.errors import TidingsError
 from tidings.formats.event_source import KAFKA, TABLE
 from tidings.sources import kafka_options
@@ -289,3 +294,53 @@ def test_the_log_of_a_feed_has_no_secret_of_its_address(
     reader.close()
     assert "http://127.0.0.1:1/a" in caplog.text
     assert not leaks(caplog.text)
+
+
+def test_no_log_has_the_address_of_a_chat(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever knows it can write to the chat; the HTTP library logs the URLs of other requests."""
+    httpx2 = pytest.importorskip("httpx2")
+    caplog.set_level(logging.DEBUG)
+    rules = TargetRules.of(["*"], ["127.0.0.0/8"])
+
+    async def send(url: str) -> int:
+        async with open_http() as http:
+            return (await post(http, url, rules, b"{}", {})).status
+
+    with receiver() as chat:
+        for path in ("/services/Sw0rdfish", "/hook?sig=Sw0rdfish"):
+            assert asyncio.run(send(f"http://127.0.0.1:{chat.server_port}{path}")) == 200
+        assert not leaks(caplog.text)
+        httpx2.post(f"{chat.url}?shown", content=b"{}")
+    assert "/hook?shown" in caplog.text
+
+
+SIGNED = """The request signature we calculated does not match the signature you provided.
+
+The Canonical String for this request should have been
+'POST
+/
+
+host:sqs.eu-west-1.amazonaws.com
+x-amz-security-token:Sw0rdfish
+'
+"""
+
+
+def test_a_wrong_signature_shows_no_session_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come from the environment or a role, so that it is not among the known secrets."""
+    aws_queues = pytest.importorskip("tidings.channels.aws_queues")
+    kinesis = pytest.importorskip("tidings.sources.kinesis")
+    error = kinesis.ClientError({"Error": {"Code": "Wrong", "Message": SIGNED}}, "ListShards")
+
+    def refuse(*given: Any, **named: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("boto3.client", lambda *_, **__: Namespace(list_shards=refuse))
+    reader = open_reader("tidings-kinesis", {"stream": "films"})
+    shown = refusal(lambda: reader.starting("latest"))
+    monkeypatch.setattr(aws_queues.SqsTransport, "connect", refuse)
+    sender = aws_queues.AwsSender(aws_queues.SqsTransport("films"))
+    with pytest.raises(TidingsError, match="does not match the signature you provided") as caught:
+        asyncio.run(sender.send([]))
+    assert "does not match the signature you provided" in shown
+    assert not leaks(shown + str(caught.value))

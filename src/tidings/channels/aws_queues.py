@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from tidings.channels.sender import SENT, Message, Outcome, Status
 from tidings.channels.transport import Secret, TransportForm, needs
 from tidings.errors import TidingsError
-from tidings.formats.redaction import Hide, hider
+from tidings.formats.redaction import Hide, hider, without_signed_text
 from tidings.model.records import Delivery
 from tidings.store.channels import Channel
 
@@ -278,7 +278,7 @@ class AwsSender:
         return Outcome(Status.REFUSED if refused else Status.FAILED, reason)
 
     def _reason(self, error: Exception) -> str:
-        text = " ".join(str(error).split())
+        text = without_signed_text(" ".join(str(error).split()))
         return self._hide(f"{self.target.account.endpoint or 'AWS'}: {text}")[:500]
 
 

@@ -1,7 +1,10 @@
 """POST to an address that came from outside, only where the rules of webhooks allow it."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
 
 ATTEMPT_S: Final = 15.0
 _READ_BYTES: Final = 1_000
+_IS_POSTING: Final = ContextVar("_IS_POSTING", default=False)
+# The library logs the URL of each request, and whoever knows that of a chat can write to it.
+logging.getLogger("httpx2").addFilter(lambda _: not _IS_POSTING.get())
 
 
 class PostAnswer(NamedTuple):
@@ -75,7 +81,8 @@ async def post(
                 headers={"Host": target.host_header, "User-Agent": "Tidings", **headers},
                 extensions={"sni_hostname": target.url.raw_host.decode("ascii")},
             )
-            response = await http.send(request, stream=True)
+            with _unlogged():
+                response = await http.send(request, stream=True)
             try:
                 text = await _beginning(response)
             finally:
@@ -87,6 +94,15 @@ async def post(
     except (httpx2.HTTPError, httpx2.InvalidURL, TidingsError, OSError) as error:
         return PostAnswer(0, described(error))
     return PostAnswer(response.status_code, text, response.headers.get("retry-after"))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    token = _IS_POSTING.set(True)
+    try:
+        yield
+    finally:
+        _IS_POSTING.reset(token)
 
 
 async def _beginning(response: "httpx2.Response") -> str:

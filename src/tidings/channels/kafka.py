@@ -51,7 +51,13 @@ class KafkaTransport:
     @property
     def hide(self) -> Hide:
         """A function that replaces the secrets in a text."""
-        return hider([value.reveal() for key, value in self.options.items() if is_secret(key)])
+        return hider(
+            [
+                value.reveal()
+                for key, value in self.options.items()
+                if value.variable is not None or is_secret(key)
+            ]
+        )
 
     def open(self, channel: Channel) -> "KafkaSender":
         """Return the sender of the topic."""

@@ -28,6 +28,7 @@ _SCHEME: Final = re.compile(r"^\W*[A-Za-z][\w+.\-]+\s*:")
 _AUTHORITY: Final = re.compile(r"//[^/]*:")
 _SERVER: Final = re.compile(r"(?:[A-Za-z_]+://)?(?:[\w.\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _SIGNS: Final = re.compile(r"[/#?@:;&=,\s'\"]+")
+_SIGNED: Final = "The Canonical String"
 # Shorter parts occur in many words and reveal nothing; those below `_LONG` are hidden only if they
 # are whole words.
 _SHORTEST: Final = 4
@@ -108,6 +109,17 @@ def hider(secrets: Iterable[str]) -> Hide:
         f"|(?<=[\"'])(?:{_any_of(values)})(?=[\"'])"
     )
     return lambda text: pattern.sub(HIDDEN, text)
+
+
+def without_signed_text(answer: str) -> str:
+    """Return an answer of Amazon's without the request that it repeats if a signature is wrong.
+
+    Its headers are part of that, and the session token is one of them.
+
+    >>> without_signed_text("It does not match. The Canonical String should be ...")
+    'It does not match.'
+    """
+    return answer.partition(_SIGNED)[0].rstrip()
 
 
 def hider_of(options: Mapping[str, str]) -> Hide:

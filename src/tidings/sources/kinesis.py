@@ -20,7 +20,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 
 from tidings.errors import SourceError, TidingsError, shown
 from tidings.formats.event_source import KINESIS
-from tidings.formats.redaction import Hide, hider_of
+from tidings.formats.redaction import Hide, hider_of, without_signed_text
 from tidings.model.values import parse_time_us
 from tidings.sources.offsets import data_loss
 from tidings.sources.options import (
@@ -341,7 +341,8 @@ class KinesisStream:
         else:
             reason = str(error)
         return SourceError(
-            f"{KINESIS}: stream {self._options.stream}: {self._options.hide(reason)}"
+            f"{KINESIS}: stream {self._options.stream}: "
+            f"{self._options.hide(without_signed_text(reason))}"
         )
 
 
