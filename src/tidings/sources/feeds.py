@@ -42,7 +42,7 @@ _KNOWN: Final = (
     *("maxRecordsPerTrigger", "maxBytes", "timeoutMs"),
 )
 _TIMES: Final = ("seen", "published")
-_AGENT: Final = "tidings (+https://pypi.org/project/tidings/)"
+_AGENT: Final = "tidings (feed reader)"
 _INTERVAL: Final = "15m"
 _SHORTEST_S: Final = 1
 _LONGEST_S: Final = 86_400
