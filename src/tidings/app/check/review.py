@@ -13,8 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config
-from tidings.app.check.groups import group_problems
+from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config, group_problems
 from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
 from tidings.formats.csv_file import read_header

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tidings.app.check import Problem, location
-from tidings.app.check.groups import group_problems
+from tidings.app.check.audit import group_problems
 from tidings.app.check.review import PolicyUse, Review
 from tidings.app.output.console import make_table, plural
 from tidings.engine.explain import Explanation, Placement
