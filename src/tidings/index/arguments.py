@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, described, shown
-from tidings.index.lazy import LazyPart
+from tidings.model.named_parts import LazyPart
 
 MAX_RESULTS: Final = 1 << 25
 """The most results, queries times k, that one call allocates."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tidings.index.access import Access
-from tidings.index.lazy import LazyPart
 from tidings.index.protocol import Index
 from tidings.index.scan import Scan
+from tidings.model.named_parts import LazyPart
 
 INDEXES: Final[dict[str, Callable[..., Index]]] = {
     "scan": Scan,

@@ -12,7 +12,7 @@ from tidings.index.boxes.protocol import BoxIndex, boxes_of
 from tidings.index.boxes.relaxed_blocks import RelaxedBlocks
 from tidings.index.boxes.scan import ExactBoxScan, RelaxedBoxScan
 from tidings.index.boxes.sparse import SparseBoxes
-from tidings.index.lazy import LazyPart
+from tidings.model.named_parts import LazyPart
 
 BOX_INDEXES: Final[dict[str, dict[str, Callable[..., BoxIndex]]]] = {
     "scan": {"exact": ExactBoxScan, "relaxed": RelaxedBoxScan},

@@ -12,8 +12,8 @@ from tidings.index.intervals.live.index import LiveIntervals
 from tidings.index.intervals.protocol import IntervalIndex, IntervalRanges, RankedIntervals
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.topk_table import TopkTable
-from tidings.index.lazy import LazyPart
 from tidings.model import validate
+from tidings.model.named_parts import LazyPart
 
 SAMPLE: Final = 2048
 DEPTH: Final = 32

@@ -10,7 +10,7 @@ from tidings.index.intervals.protocol import IntervalIndex, rank_intervals
 from tidings.index.intervals.scan import IntervalScan
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.topk_table import TopkTable
-from tidings.index.lazy import LazyPart
+from tidings.model.named_parts import LazyPart
 
 if TYPE_CHECKING:
     from tidings.index.intervals.papers.ir_tree import IrTree
