@@ -7,6 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.arrays import aligned, total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.compiled.simd import LANES
 from tidings.index.boxes.kernels.cluster import SortScratch, cluster
 from tidings.index.boxes.kernels.exact_blocks import (
@@ -34,7 +35,6 @@ from tidings.index.boxes.search_base import (
     cuts_of,
     empty_heaps,
 )
-from tidings.index.typed_kernel import TypedKernel
 
 EXACT_MANY, OFFER_RANKS = TypedKernel(exact_many), TypedKernel(offer_ranks)
 FIRST_BAND: Final = LANES * LANES

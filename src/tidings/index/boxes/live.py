@@ -15,6 +15,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Bools, Int32s, Int64s
 from tidings.compiled.arrays import total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
 from tidings.index.background import BackgroundMerge, first_to_merge
@@ -38,7 +39,6 @@ from tidings.index.boxes.search_base import (
     unpacked,
 )
 from tidings.index.boxes.sparse import SparseBoxes
-from tidings.index.typed_kernel import TypedKernel
 
 NEVER: Final = np.iinfo(np.int32).max
 SEARCH_MEMTABLE: Final = TypedKernel(search_memtable)

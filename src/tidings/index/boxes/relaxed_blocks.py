@@ -7,6 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.arrays import aligned, total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.compiled.simd import LANES
 from tidings.errors import TidingsError
 from tidings.index.boxes.aggregate import named_aggregate
@@ -43,7 +44,6 @@ from tidings.index.boxes.search_base import (
     search_all,
     unpacked,
 )
-from tidings.index.typed_kernel import TypedKernel
 
 RELAXED_NEAR, RELAXED_WIDE = TypedKernel(relaxed_near), TypedKernel(relaxed_wide)
 TILE_BYTES: Final = 262_144

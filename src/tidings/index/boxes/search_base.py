@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
+from tidings.compiled.jit import TypedKernel
 from tidings.index import arguments
 from tidings.index.boxes.kernels.quantize import (
     MAX_CUTS,
@@ -23,7 +24,6 @@ from tidings.index.boxes.protocol import (
     event_of,
     events_of,
 )
-from tidings.index.typed_kernel import TypedKernel
 
 CODE_ROWS, TOPK_SORT = TypedKernel(code_rows), TypedKernel(topk_sort)
 Answer = Callable[[NumericEvents, int], BoxAnswers]

@@ -6,6 +6,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.arrays import aligned, offsets, run_indexes, total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.compiled.simd import LANES
 from tidings.index.boxes.aggregate import named_aggregate
 from tidings.index.boxes.kernels.quantize import CodeCuts, CodedEvents, Liveness
@@ -29,7 +30,6 @@ from tidings.index.boxes.search_base import (
     inverse,
     search_all,
 )
-from tidings.index.typed_kernel import TypedKernel
 
 SPARSE_MANY: Final = TypedKernel(sparse_many)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.arrays import aligned, total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.compiled.simd import LANES
 from tidings.index.intervals.kernels.rtree import (
     BRANCHING,
@@ -25,7 +26,6 @@ from tidings.index.intervals.kernels.rtree import (
 )
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
-from tidings.index.typed_kernel import TypedKernel
 
 FIRST_BATCH: Final = 64
 WINDOW_WALK, WINDOW_WALK_MANY = TypedKernel(window_walk), TypedKernel(window_walk_many)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.arrays import total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.index import arguments
 from tidings.index.intervals.elementary_cells import cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
@@ -30,7 +31,6 @@ from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
-from tidings.index.typed_kernel import TypedKernel
 
 DEPTH: Final = 32
 TABLE_WALK: Final = WalkKernels(TypedKernel(table_walk), TypedKernel(table_walk_many), STATE)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.arrays import total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.errors import TidingsError
 from tidings.index import arguments
 from tidings.index.background import BackgroundMerge
@@ -53,7 +54,6 @@ from tidings.index.intervals.protocol import (
     score_keys,
 )
 from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
-from tidings.index.typed_kernel import TypedKernel
 
 # Queries on one snapshot of a live interval index.
 

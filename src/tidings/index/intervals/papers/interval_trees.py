@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.jit import TypedKernel
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.kernels.rtree import RTree
 from tidings.index.intervals.papers.kernels.interval_trees import (
@@ -21,7 +22,6 @@ from tidings.index.intervals.papers.kernels.interval_trees import (
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree, scored_rtree_from
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
-from tidings.index.typed_kernel import TypedKernel
 
 SCORED_WALK: Final = WalkKernels(TypedKernel(scored_walk), TypedKernel(scored_walk_many), STATE)
 ENDPOINT_WALK: Final = WalkKernels(

@@ -7,6 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.arrays import total_bytes
+from tidings.compiled.jit import TypedKernel
 from tidings.errors import TidingsError
 from tidings.index import arguments
 from tidings.index.intervals.kernels.hash_table import HashTable, table_refill
@@ -44,7 +45,6 @@ from tidings.index.intervals.protocol import (
 from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
-from tidings.index.typed_kernel import TypedKernel
 
 IR_WALK: Final = WalkKernels(TypedKernel(ir_walk), TypedKernel(ir_walk_many), STATE)
 LONGEST_PATH: Final = 32

@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.jit import TypedKernel
 from tidings.index.intervals.kernels.rtree import STATE, rtree_walk, rtree_walk_many
 from tidings.index.intervals.papers.kernels.rtree_plain import plain_walk, plain_walk_many
 from tidings.index.intervals.protocol import RankedIntervals
@@ -16,7 +17,6 @@ from tidings.index.intervals.rtree import (
 )
 from tidings.index.intervals.sopt_order import sopt_order
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
-from tidings.index.typed_kernel import TypedKernel
 
 RTREE_WALK: Final = WalkKernels(TypedKernel(rtree_walk), TypedKernel(rtree_walk_many), STATE)
 PLAIN_WALK: Final = WalkKernels(TypedKernel(plain_walk), TypedKernel(plain_walk_many), STATE)

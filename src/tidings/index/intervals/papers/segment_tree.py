@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.jit import TypedKernel
 from tidings.index.intervals.elementary_cells import cells_of
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.papers.kernels.segment_tree import (
@@ -17,7 +18,6 @@ from tidings.index.intervals.papers.kernels.segment_tree import (
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree_from
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
-from tidings.index.typed_kernel import TypedKernel
 
 SEGMENT_WALK: Final = WalkKernels(TypedKernel(segment_walk), TypedKernel(segment_walk_many), STATE)
 

@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s
-from tidings.compiled.jit import inner, kernel
+from tidings.compiled.jit import TypedKernel, inner, kernel
 from tidings.index import arguments
-from tidings.index.typed_kernel import TypedKernel
 
 
 class Pair(NamedTuple):
