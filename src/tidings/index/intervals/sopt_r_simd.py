@@ -8,6 +8,7 @@ import numpy as np
 from tidings.compiled.array_types import Float32s, Float64s, Int64s
 from tidings.compiled.arrays import aligned
 from tidings.compiled.jit import TypedKernel
+from tidings.index.intervals.elementary_cells import sopt_order
 from tidings.index.intervals.kernels.sopt_r_simd import (
     FAN,
     STATE,
@@ -19,7 +20,6 @@ from tidings.index.intervals.kernels.sopt_r_simd import (
 )
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree_from
-from tidings.index.intervals.sopt_order import sopt_order
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
 
 BLOCK_WALK: Final = WalkKernels(TypedKernel(block_walk), TypedKernel(block_walk_many), STATE)

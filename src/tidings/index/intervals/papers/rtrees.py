@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from tidings.compiled.jit import TypedKernel
+from tidings.index.intervals.elementary_cells import sopt_order
 from tidings.index.intervals.kernels.rtree import STATE, rtree_walk, rtree_walk_many
 from tidings.index.intervals.papers.kernels.rtree_plain import plain_walk, plain_walk_many
 from tidings.index.intervals.protocol import RankedIntervals
@@ -15,7 +16,6 @@ from tidings.index.intervals.rtree import (
     scored_rtree,
     scored_rtree_from,
 )
-from tidings.index.intervals.sopt_order import sopt_order
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
 
 RTREE_WALK: Final = WalkKernels(TypedKernel(rtree_walk), TypedKernel(rtree_walk_many), STATE)
