@@ -1,4 +1,4 @@
-"""Kernels called without type resolution: same results as by numba's dispatcher."""
+"""The decorators of kernels; direct calls return the same results as numba's dispatcher."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Decorators that compile kernels, with one set of options for all of them."""
+"""Decorators that compile kernels with one set of options, and direct calls of compiled code."""
 
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar

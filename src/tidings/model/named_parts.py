@@ -1,6 +1,7 @@
 """JSON forms of the parts of a policy: a registered dataclass <-> its name and parameters.
 
-`{"name": "divrank", "sigma": 0.5}` is `DivRank(sigma=0.5)`; `"none"` is `NoDiversity()`.
+`{"name": "divrank", "sigma": 0.5}` is `DivRank(sigma=0.5)`; `"none"` is `NoDiversity()`. A registry
+of structures may name some that are imported only when they are used (`LazyPart`).
 """
 
 from collections.abc import Mapping

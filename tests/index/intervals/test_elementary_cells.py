@@ -1,4 +1,4 @@
-"""Elementary cells: two points of one cell stab the same intervals."""
+"""Elementary cells: points of one cell stab the same intervals; the order of SOPT-R-trees."""
 
 import math
 import os
@@ -29,7 +29,7 @@ def test_an_interval_contains_the_cells_of_its_points(drawn, q):
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 EXAMPLES = settings(max_examples=100 if JIT else 15)
 
-rows = st.lists(
+bounded_rows = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=60
 )
 
@@ -50,7 +50,7 @@ def edges_by_definition(intervals):
 
 
 @EXAMPLES
-@given(rows)
+@given(bounded_rows)
 def test_the_graph_is_that_of_the_definition_with_at_most_3n_edges(drawn):
     intervals = ranked(drawn)
     graph = constraint_graph(cells_of(intervals))
@@ -63,7 +63,7 @@ def test_the_graph_is_that_of_the_definition_with_at_most_3n_edges(drawn):
 
 
 @EXAMPLES
-@given(rows)
+@given(bounded_rows)
 def test_the_order_respects_the_graph(drawn):
     intervals = ranked(drawn)
     order = sopt_order(intervals).order
@@ -73,7 +73,7 @@ def test_the_order_respects_the_graph(drawn):
 
 
 @EXAMPLES
-@given(rows)
+@given(bounded_rows)
 def test_the_leftmost_of_those_allowed_comes_next(drawn):
     """Algorithm 1, step by step."""
     intervals = ranked(drawn)

@@ -4,7 +4,8 @@
                           [----B----]
     cells       0  |  1   |  2 |  3 | 4
 
-All points of a cell stab the same intervals.
+All points of a cell stab the same intervals. A SOPT-R-tree packs its intervals in an order that
+follows from their cells (RPS 3.2.1 and 3.2.2).
 """
 
 from dataclasses import dataclass
