@@ -13,9 +13,8 @@ from tidings.formats.arrow import read_event_columns, read_events
 from tidings.formats.arrow_by_column import quick_events
 from tidings.formats.arrow_by_row import AS_READ, EVENT_COLUMNS, Cells, Convert
 from tidings.formats.csv_file import array, boolean, number
-from tidings.model.attached_columns import attached
 from tidings.model.dead_letter import BadRecord
-from tidings.model.event_columns import TextEntries
+from tidings.model.event_columns import TextEntries, attached
 from tidings.model.records import Event
 
 TIMES = [0, 1, -1, 1_500_000, 253_402_300_799, -62_135_596_800, 2**62, -(2**62)]

@@ -46,9 +46,9 @@ from tidings.formats.arrow import (
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
-from tidings.model.attached_columns import detach
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis, diagnose
+from tidings.model.event_columns import detach
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription

@@ -26,9 +26,15 @@ from tidings.formats.arrow_by_row import (
     content_decoder,
 )
 from tidings.model import validate
-from tidings.model.attached_columns import ColumnsBuilder, attach
 from tidings.model.content import Content, read_content
-from tidings.model.event_columns import UNNUMBERED, ColumnEvents, NumberEntries, TextEntries
+from tidings.model.event_columns import (
+    UNNUMBERED,
+    ColumnEvents,
+    ColumnsBuilder,
+    NumberEntries,
+    TextEntries,
+    attach,
+)
 from tidings.model.limits import CONTENT
 from tidings.model.records import LAST_SEQUENCE, Event, PublicationTime
 from tidings.model.values import EARLIEST, LATEST, SECOND_US, attribute_value, moment

@@ -199,7 +199,7 @@ class Event:
         content = read_content(f"event {self.id}", fields, InvalidEvent)
         twin = self._changed(content=content.fields, content_json=content.text)
         if hidden:
-            for cached in ("tokens", "_place"):  # see `attached_columns`
+            for cached in ("tokens", "_place"):  # see `event_columns`
                 twin.__dict__.pop(cached, None)
             kept = {name: value for name, value in self.attributes.items() if name not in hidden}
             _set(twin, attributes=kept)

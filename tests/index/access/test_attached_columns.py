@@ -13,7 +13,7 @@ from tidings.index.access.encode_columns import encode_columns, joined
 from tidings.index.access.query import encode_events
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index.scan import Scan
-from tidings.model.attached_columns import attached, detach
+from tidings.model.event_columns import attached, detach
 from tidings.model.records import Event, Subscription
 
 SCHEMA = pa.schema(

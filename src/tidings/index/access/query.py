@@ -33,8 +33,7 @@ from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.terms import UNNAMED, FamilyTerms
 from tidings.index.access.vocabulary import Vocabulary, ordered
-from tidings.model.attached_columns import attached
-from tidings.model.event_columns import ColumnEvents
+from tidings.model.event_columns import ColumnEvents, attached
 from tidings.model.records import Event, Subscription
 from tidings.model.values import Range, Token, tokens
 
