@@ -21,8 +21,13 @@ from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.arrays import offsets, run_indexes
 from tidings.errors import TidingsError
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.id_tables import EnrolledSubscribers, MatchedSets
-from tidings.feed.columnar.id_texts import ascending_places, gathered, text_column
+from tidings.feed.columnar.id_tables import (
+    EnrolledSubscribers,
+    MatchedSets,
+    ascending_places,
+    gathered,
+    text_column,
+)
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.texts import (
     LONGEST_NUMBER,
