@@ -34,10 +34,10 @@ def read_quantity(text: str) -> float:
     >>> read_quantity("100M"), read_quantity("1.5k/s"), read_quantity("20")
     (100000000.0, 1500.0, 20.0)
     """
-    found = _QUANTITY.fullmatch(text.strip().replace(",", ""))
-    if found is None:
+    quantity = _QUANTITY.fullmatch(text.strip().replace(",", ""))
+    if quantity is None:
         raise InvalidForm(f"a quantity is a number such as 20, 5k, 100M or 2G, not {shown(text)}")
-    return float(found[1]) * _FACTORS[found[2]]
+    return float(quantity[1]) * _FACTORS[quantity[2]]
 
 
 def plan_capacity(

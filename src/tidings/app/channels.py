@@ -79,14 +79,14 @@ class ChannelTest(NamedTuple):
 
 def find_channel(store: Store, name: str, subscriber: str | None) -> Channel:
     """Return the one channel with an id."""
-    found = store.channels.find(name, subscriber=subscriber)
-    if not found:
+    channels = store.channels.find(name, subscriber=subscriber)
+    if not channels:
         raise TidingsError(f"unknown channel {shown(name)}; `tidings channel list` lists them")
-    if len(found) > 1:
+    if len(channels) > 1:
         raise TidingsError(
-            f"there are {len(found)} channels {shown(name)}; choose one with --subscriber"
+            f"there are {len(channels)} channels {shown(name)}; choose one with --subscriber"
         )
-    return found[0]
+    return channels[0]
 
 
 def send_test(declared: DeclaredChannel) -> Outcome:

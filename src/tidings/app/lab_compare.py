@@ -87,8 +87,8 @@ def compare_files(
             comparison = compare_recording(files.read(), variants, until, settings, note)
             paths = write_comparison(comparison, settings.out)
     except KeyboardInterrupt:
-        done = f"Stopped after {finished[0]} of {plural(finished[1], 'part')}"
-        open_console(stderr=True).print(f"{done}; the same command resumes.")
+        stopped = f"Stopped after {finished[0]} of {plural(finished[1], 'part')}"
+        open_console(stderr=True).print(f"{stopped}; the same command resumes.")
         return _INTERRUPTED
     console = open_console()
     if as_json:
@@ -151,12 +151,12 @@ def show_timeline(
 ) -> None:
     """Print the timeline of a subscriber, or write it as a page."""
     chosen = read_variants([policy])[0].policy if policy is not None else None
-    found = timeline(files.read(), subscriber, *period, policy=chosen)
+    result = timeline(files.read(), subscriber, *period, policy=chosen)
     console = open_console()
     if html is not None:
-        html.write_text(timeline_page(found), encoding="utf-8")
+        html.write_text(timeline_page(result), encoding="utf-8")
         console.print(f"The timeline: {html}", markup=False, highlight=False, soft_wrap=True)
     elif as_json:
-        console.out(json_line(found.to_dict()), highlight=False)
+        console.out(json_line(result.to_dict()), highlight=False)
     else:
-        console.print(str(found), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(result), markup=False, highlight=False, soft_wrap=True)

@@ -62,8 +62,8 @@ def reproduce_papers(
                 finished.append(run)
                 print_run(console, run, as_json=as_json)
     except KeyboardInterrupt:
-        done = f"Stopped after {len(finished)} of {len(experiments)} experiments"
-        open_console(stderr=True).print(f"{done}; the same command resumes.")
+        stopped = f"Stopped after {len(finished)} of {len(experiments)} experiments"
+        open_console(stderr=True).print(f"{stopped}; the same command resumes.")
         return _INTERRUPTED
     if not as_json:
         words = f"{Tally.of(exhibits_of(finished))}, in {duration(finished)}."

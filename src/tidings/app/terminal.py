@@ -36,7 +36,7 @@ def json_line(form: object) -> str:
     '{"id": "é\\u009b2J"}'
     """
     text = json.dumps(form, ensure_ascii=False).encode(errors="backslashreplace").decode()
-    return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class SafeConsole(Console):

@@ -53,8 +53,8 @@ class WarmCache:
     seconds: float
 
     def __str__(self) -> str:
-        kept = f"{self.kernels} kernels, {self.bytes / 1e6:.1f} MB, are ready in {self.folder}"
-        return f"{kept} after {self.seconds:.0f} s"
+        summary = f"{self.kernels} kernels, {self.bytes / 1e6:.1f} MB, are ready in {self.folder}"
+        return f"{summary} after {self.seconds:.0f} s"
 
 
 def warm_up() -> Iterator[str | WarmCache]:
@@ -121,7 +121,7 @@ def _run_boxes() -> None:
         subscriptions = [_box(number, attributes, ranges) for number in range(3 * SPARSE)]
         values = {f"a{attribute}": 1.0 for attribute in range(attributes)}
         events = [Event(f"e{number}", values, published_at=number) for number in range(3)]
-        for scores in ({each.id: 1.0 for each in subscriptions}, None):
+        for scores in ({subscription.id: 1.0 for subscription in subscriptions}, None):
             boxes = TargetBoxes(BoxSource.of(subscriptions), scores)
             boxes.top_many(events, 2)
             boxes.change([], ["s0"])

@@ -67,7 +67,11 @@ class EventSample:
         events = self._events[:: -(-len(self._events) // room) or 1]
         matched = None
         if len(listed) * len(events) <= MOST_TRIALS:
-            matched = {one.id for one in listed if _matches_any(one, events, parts=counts(one))}
+            matched = {
+                subscription.id
+                for subscription in listed
+                if _matches_any(subscription, events, parts=counts(subscription))
+            }
         return diagnose(listed, self._profile, matched, counts, tried=len(events))
 
 
@@ -158,8 +162,8 @@ class Audit:
         """
         listed = self._records["subscribers"]
         owners = dict.fromkeys(subscription.subscriber for subscription in self.subscriptions)
-        others = [owner for owner in owners if owner not in listed]
-        return self.subscribers + [Subscriber(owner, policy_of(owner)) for owner in others]
+        unlisted = [owner for owner in owners if owner not in listed]
+        return self.subscribers + [Subscriber(owner, policy_of(owner)) for owner in unlisted]
 
     def read(self, path: Path, kind: str, records: Iterable[Any] | None = None) -> None:
         """Read a file, or `records` instead of it; the second use of an id is a problem."""

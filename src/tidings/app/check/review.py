@@ -95,8 +95,8 @@ def review(paths: Sequence[Path]) -> Review:
     for path in paths:
         if path.suffix.lower() == ".toml":
             _review_config(path, result)
-    done = {realpath(file.path) for file in result.checked}
-    audit = _audit_files(path for path in paths if realpath(path) not in done)
+    checked = {realpath(file.path) for file in result.checked}
+    audit = _audit_files(path for path in paths if realpath(path) not in checked)
     result.include(audit)
     result.read_back(audit.subscribers)
     return result

@@ -78,7 +78,7 @@ def add_address(options: AddressOptions) -> None:
     from tidings.channels.webhook_target import TargetRules
     from tidings.store import open_store
 
-    given: dict[str, Any] = {
+    form: dict[str, Any] = {
         "kind": options.kind,
         "address": options.address,
         "every": options.every,
@@ -88,7 +88,7 @@ def add_address(options: AddressOptions) -> None:
         "below_rank": options.below_rank,
         "interests": options.interest or None,
     }
-    person = PersonChannel.load(given, TargetRules.of(["*"], []))
+    person = PersonChannel.load(form, TargetRules.of(["*"], []))
     draft = EntryDraft(options.subscriber, options.name, person, verified=True)
     with open_store(options.store) as opened:
         channel = put_entry(opened, draft, _now_us())

@@ -51,8 +51,8 @@ class ErrorReportingGroup(TyperGroup):
 
 def _without_addresses(text: str, arguments: Sequence[str]) -> str:
     """Return a text, or a replacement if it shows an argument that may contain a password."""
-    values = [each.partition("=")[2] if each.startswith("--") else each for each in arguments]
-    words = {word for each in filter(may_hide_password, values) for word in _WORD.findall(each)}
+    values = [text.partition("=")[2] if text.startswith("--") else text for text in arguments]
+    words = {word for value in filter(may_hide_password, values) for word in _WORD.findall(value)}
     return _ADDRESS if any(word in text for word in words) else text
 
 

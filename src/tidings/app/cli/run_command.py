@@ -104,8 +104,8 @@ def _run(options: RunOptions, config: Any) -> None:
             reporter.message(STARTING)
         stop = StopActions(lambda: reporter.message(STOPPING), lambda: _exit_at_once(progress))
 
-        def warn(found: Any) -> None:
-            reporter.message(f"so far: {found.with_renamed(config.renamed)}", "warning")
+        def warn(diagnosis: Any) -> None:
+            reporter.message(f"so far: {diagnosis.with_renamed(config.renamed)}", "warning")
 
         try:
             with sending(config) as channels:

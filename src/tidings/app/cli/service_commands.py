@@ -96,8 +96,8 @@ def serve(options: ServeOptions) -> None:
         default = str(Path(folder, "demo.db")) if options.demo else "tidings.db"
         options = replace(options, store=options.store or default)
         config = load_serve_config(options.store or default)
-        given = {name: getattr(options, name) for name in ("host", "port", "engine")}
-        chosen = {name: value for name, value in given.items() if value is not None}
+        overrides = {name: getattr(options, name) for name in ("host", "port", "engine")}
+        chosen = {name: value for name, value in overrides.items() if value is not None}
         if options.demo and config.engine is None:
             chosen.setdefault("engine", "local")
         config = replace(config, **chosen)

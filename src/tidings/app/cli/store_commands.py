@@ -212,13 +212,13 @@ def letters(
     from tidings.app.output import open_console, print_letters
 
     with existing_store(store) as opened:
-        found = opened.letters.page(kind, after, limit)
+        page = opened.letters.page(kind, after, limit)
         waiting = opened.letters.count(kind)
     if as_json:
-        for letter in found:
+        for letter in page:
             print_json(letter.to_dict())
     else:
-        print_letters(open_console(), found, waiting)
+        print_letters(open_console(), page, waiting)
 
 
 @store_app.command()

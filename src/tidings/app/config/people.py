@@ -38,24 +38,24 @@ class PeopleConfig:
 
 def read_mail_and_template(form: Form, base: Path) -> dict[str, Any]:
     """Return the mail server and the template of a config, each None if it is missing."""
-    found = dict[str, Any]()
+    parts = dict[str, Any]()
     if MAIL in form:
         with prefix_errors("[mail] ", raised=InvalidForm):
             table = validate.mapping("it must be a table", form[MAIL], InvalidForm)
-            found[MAIL] = SmtpSettings.load(table, base)
+            parts[MAIL] = SmtpSettings.load(table, base)
     if TEMPLATE in form:
         with prefix_errors("[template] ", raised=InvalidForm):
-            found[TEMPLATE] = CardTemplate.load(form[TEMPLATE])
-    return found
+            parts[TEMPLATE] = CardTemplate.load(form[TEMPLATE])
+    return parts
 
 
 def read_templates(forms: object) -> dict[str, CardTemplate]:
     """Read the tables `[templates.TENANT]`: templates of tenants."""
-    found = dict[str, CardTemplate]()
+    templates = dict[str, CardTemplate]()
     for name, form in validate.mapping("templates must be tables", forms, InvalidForm).items():
         with prefix_errors(f"[templates.{name}] ", raised=InvalidForm):
-            found[check_tenant(name)] = CardTemplate.load(form)
-    return found
+            templates[check_tenant(name)] = CardTemplate.load(form)
+    return templates
 
 
 def read_entries(forms: object, smtp: SmtpSettings | None) -> tuple[EntryDraft, ...]:
@@ -75,12 +75,12 @@ def read_entries(forms: object, smtp: SmtpSettings | None) -> tuple[EntryDraft, 
 
 def read_people(form: Form, base: Path) -> PeopleConfig | None:
     """Return the people of a config, and how they are reached; None if there are none."""
-    found = read_mail_and_template(form, base)
-    entries = read_entries(form.get(PEOPLE, []), found.get(MAIL))
+    parts = read_mail_and_template(form, base)
+    entries = read_entries(form.get(PEOPLE, []), parts.get(MAIL))
     if not entries:
         return None
-    template = found.get(TEMPLATE) or CardTemplate.load()
-    settings = PersonSettings(template, ReaderLinks(), _ANYWHERE, found.get(MAIL))
+    template = parts.get(TEMPLATE) or CardTemplate.load()
+    settings = PersonSettings(template, ReaderLinks(), _ANYWHERE, parts.get(MAIL))
     return PeopleConfig(settings, entries)
 
 
@@ -90,8 +90,8 @@ def load_template(path: Path) -> CardTemplate:
         form = read_toml(path)
         if TEMPLATE not in form:
             raise InvalidForm("there is no table [template]")
-        found = read_mail_and_template({TEMPLATE: form[TEMPLATE]}, path.parent)
-        template: CardTemplate = found[TEMPLATE]
+        parts = read_mail_and_template({TEMPLATE: form[TEMPLATE]}, path.parent)
+        template: CardTemplate = parts[TEMPLATE]
         return template
 
 

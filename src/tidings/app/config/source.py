@@ -159,7 +159,7 @@ def _hidden(content: Sequence[str], columns: Form, keep: Sequence[str] | None) -
 def _names(name: str, form: Any) -> tuple[str, ...]:
     if not isinstance(form, list):
         raise InvalidForm(f"{name} must be a list of names, not {shown_safely(form)}")
-    return tuple(nonempty_text(name, each) for each in form)
+    return tuple(nonempty_text(name, item) for item in form)
 
 
 def _read_spark_source(form: Form, base: Path) -> SparkSource:

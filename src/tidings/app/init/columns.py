@@ -149,7 +149,7 @@ def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
 
     If a date and a time are on the same day, the time is chosen, whatever the names.
     """
-    found = []
+    dated = []
     for place, column in enumerate(columns):
         hints = [rank for rank, hint in enumerate(_TIME_NAMES) if hint.match(column.name)]
         kind = _time_type(column, named=bool(hints)) if column.values else None
@@ -158,12 +158,12 @@ def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
         times = _times(column, kind)
         has_clock = any(time % _DAY_US for time in times)
         order = (min(hints, default=9), not has_clock, place)
-        found.append(_FoundTime(order, TimeColumn(column.name, kind or None), times, has_clock))
-    if not found:
+        dated.append(_FoundTime(order, TimeColumn(column.name, kind or None), times, has_clock))
+    if not dated:
         return None
-    best = min(found, key=lambda each: each.order)
-    finer = [each for each in found if not best.has_clock and each.is_finer_than(best)]
-    return min(finer, key=lambda each: each.order).column if finer else best.column
+    best = min(dated, key=lambda time: time.order)
+    finer = [time for time in dated if not best.has_clock and time.is_finer_than(best)]
+    return min(finer, key=lambda time: time.order).column if finer else best.column
 
 
 class _FoundTime(NamedTuple):
@@ -193,7 +193,9 @@ def find_time_parts(columns: Sequence[SampleColumn], time: str | None) -> list[s
     """
     date = next((column for column in columns if column.name == time), None)
     if date is None:
-        numbers = {each.name.lower(): each.name for each in columns if each.kind == "number"}
+        numbers = {
+            column.name.lower(): column.name for column in columns if column.kind == "number"
+        }
         parts = [numbers[part] for part in _PARTS if part in numbers]
         return parts if numbers.keys() >= {*_PARTS[:3]} else []
     clocks = [
@@ -202,14 +204,16 @@ def find_time_parts(columns: Sequence[SampleColumn], time: str | None) -> list[s
         if column.holds(str) and all(map(_CLOCK.fullmatch, column.values[:_TRIED]))
     ]
     kind = _time_type(date, named=True)
-    if not clocks or kind is None or any(each % _DAY_US for each in _times(date, kind)):
+    if not clocks or kind is None or any(time_us % _DAY_US for time_us in _times(date, kind)):
         return []
     return [date.name, clocks[0]]
 
 
 def find_odd_time(columns: Iterable[SampleColumn]) -> SampleColumn | None:
     """Return a column that is named like a time and holds times in several formats."""
-    named = (each for each in columns if any(hint.match(each.name) for hint in _TIME_NAMES[:2]))
+    named = (
+        column for column in columns if any(hint.match(column.name) for hint in _TIME_NAMES[:2])
+    )
     for column in named:
         if column.holds(str) and _time_type(column, named=True) is None:
             similar = sum(_LIKE_A_TIME.fullmatch(value) is not None for value in column.values)
@@ -308,7 +312,7 @@ def find_amounts(columns: Iterable[SampleColumn]) -> dict[str, str]:
 
 def find_lists(columns: Iterable[SampleColumn]) -> dict[str, str]:
     """Return the separators of text columns that hold lists: their parts are short and repeat."""
-    found = {}
+    separators = {}
     for column in columns:
         if not column.holds(str) or column.is_unique:
             continue
@@ -322,6 +326,6 @@ def find_lists(columns: Iterable[SampleColumn]) -> dict[str, str]:
                 and len(parts) <= _MOST_PARTS
                 and max(map(len, parts)) <= _LONG_PART
             ):
-                found[column.name] = separator
+                separators[column.name] = separator
                 break
-    return found
+    return separators

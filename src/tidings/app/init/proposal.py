@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from os.path import relpath
 from pathlib import Path
 from typing import Any, Final
@@ -112,8 +112,8 @@ class Proposal:
             "left_out": dict(self.left_out),
             "policy": dict(self.policy),
             "subscriptions": [
-                {**each.subscription.to_dict(), "matches": each.matches}
-                for each in self.subscriptions
+                {**proposed.subscription.to_dict(), "matches": proposed.matches}
+                for proposed in self.subscriptions
             ],
         }
 
@@ -136,8 +136,8 @@ def write(proposal: Proposal, folder: Path, *, force: bool = False) -> list[Path
     texts = {
         folder / f"{stem}.toml": proposal.config(Path(relpath(path, folder)).as_posix()),
         folder / f"{stem}-subscriptions.jsonl": "".join(
-            json.dumps(each.subscription.to_dict(), ensure_ascii=False) + "\n"
-            for each in proposal.subscriptions
+            json.dumps(proposed.subscription.to_dict(), ensure_ascii=False) + "\n"
+            for proposed in proposal.subscriptions
         ),
     }
     for name in texts:
@@ -165,7 +165,7 @@ def propose(path: Path) -> Proposal:
     subscriptions = list(islice(_subscriptions(events), len(_PREFRANKS)))
     if not subscriptions:
         raise InvalidForm(f"{path}: there is nothing to subscribe to besides an id and a time")
-    examples = [each.subscription for each in subscriptions]
+    examples = [proposed.subscription for proposed in subscriptions]
     policy = _policy(events, examples)
     content = [] if _are_forms(columns) else _content(events, examples)
     return Proposal(
@@ -192,7 +192,7 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn], dict[s
         return Layout(), columns, left_out
     columns = [column for column in columns if not column.name.startswith("__index_level_")]
     # Without the keys into which maps unfold.
-    candidates = [each for each in columns if not schema.names or each.name in schema.names]
+    candidates = [column for column in columns if not schema.names or column.name in schema.names]
     id_column, time = find_id(candidates), find_time(candidates)
     named = {"id": id_column, "published_at": time.name if time else None}
     is_text = suffix.startswith((".csv", ".tsv"))
@@ -200,16 +200,16 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn], dict[s
     if time is not None and time.type:
         types[time.name] = time.type
     renamed = {column: name for name, column in named.items() if column}
-    others = [column for column in columns if column.name not in {*renamed, *types}]
-    types |= find_amounts(others)
-    lists = find_lists(column for column in others if column.name not in types)
+    untyped = [column for column in columns if column.name not in {*renamed, *types}]
+    types |= find_amounts(untyped)
+    lists = find_lists(column for column in untyped if column.name not in types)
     # Columns whose names mean something else here keep their values under another name.
-    taken = {f"{name}_": name for name in EVENT_COLUMNS if name in names}
-    taken = {new: name for new, name in taken.items() if name not in renamed}
+    moved = {f"{name}_": name for name in EVENT_COLUMNS if name in names}
+    moved = {new: name for new, name in moved.items() if name not in renamed}
     columns_by_name = {name: column for name, column in named.items() if column and column != name}
     unused = {*left_out, *renamed}
     layout = Layout(
-        columns=columns_by_name | taken,
+        columns=columns_by_name | moved,
         keep=tuple(name for name in schema.names if name and name not in unused)
         if left_out
         else None,
@@ -238,8 +238,8 @@ def _schema(file: Path, suffix: str) -> pa.Schema:
 def _left_out(schema: pa.Schema) -> dict[str, str]:
     """Return the columns that no attribute can hold, with their types."""
     held = attribute_places(schema)
-    others = [column for at, column in enumerate(schema) if at not in held]
-    return {each.name: str(each.type) for each in others if each.name not in EVENT_COLUMNS}
+    unheld = [column for at, column in enumerate(schema) if at not in held]
+    return {column.name: str(column.type) for column in unheld if column.name not in EVENT_COLUMNS}
 
 
 def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
@@ -261,9 +261,12 @@ def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
 def _content(events: Sequence[Event], subscriptions: Iterable[Subscription]) -> list[str]:
     """Return attributes to show in deliveries: two titles, and those of the conditions."""
     columns = columns_of([event.attributes for event in events[:_TRIED]])
-    titles = [each.name for each in columns if _TITLE.match(each.name) and each.holds(str)][:2]
-    asked = [part.attribute for one in subscriptions for conj in one.conjunctions for part in conj]
-    return list(dict.fromkeys([*titles, *asked]))[:_MOST_CONTENT]
+    titles = [column.name for column in columns if _TITLE.match(column.name) and column.holds(str)][
+        :2
+    ]
+    conjunctions = chain.from_iterable(own.conjunctions for own in subscriptions)
+    conditioned = [part.attribute for conjunction in conjunctions for part in conjunction]
+    return list(dict.fromkeys([*titles, *conditioned]))[:_MOST_CONTENT]
 
 
 def _conditions(events: Sequence[Event]) -> Iterator[str]:
@@ -330,7 +333,9 @@ def _windows(
     """Yield windows, best first: the longest period that occurs a few times."""
     span_us = events[-1].published_us - events[0].published_us
     tried = events[:: max(1, len(events) // _TRIED)]
-    matches = sum(any(each.matches(event) for each in subscriptions) for event in tried)
+    matches = sum(
+        any(subscription.matches(event) for subscription in subscriptions) for event in tried
+    )
     daily = matches * len(events) / len(tried) / max(1, span_us / parse_duration_us("1d"))
     quiet = (_QUIET_PERIOD,) if daily < 2 * _K else ()
     for period in (*quiet, *_PERIODS):

@@ -40,8 +40,8 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
     for note in _notes(proposal):
         console.print(Text(note, "yellow"), soft_wrap=True)
     table = make_table("Example subscription", "Matches>")
-    for each in proposal.subscriptions:
-        table.add_row(Text(str(each.subscription.to_dict()["where"])), f"{each.matches:,}")
+    for proposed in proposal.subscriptions:
+        table.add_row(Text(str(proposed.subscription.to_dict()["where"])), f"{proposed.matches:,}")
     console.print(table)
     config, subscriptions = written
     console.print(Text(f"Wrote {config} and {subscriptions}. Now run:"), soft_wrap=True)
@@ -53,7 +53,7 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
 def _notes(proposal: Proposal) -> Iterator[str]:
     """Yield notes on what a user may want to change in the data or in the config."""
     columns, layout = proposal.columns, proposal.layout
-    nameless = [each.name for each in columns if _NAMELESS.fullmatch(each.name)]
+    nameless = [column.name for column in columns if _NAMELESS.fullmatch(column.name)]
     if 2 * len(nameless) > len(columns):
         yield _NO_HEADER
     yield from map(_GENERATED.__getitem__, layout.generate)
@@ -75,7 +75,7 @@ def _ambiguous_time(proposal: Proposal) -> str | None:
     """Return a note on times that can also be read with day and month exchanged."""
     kind = proposal.layout.types.get("published_at", "")
     name = proposal.layout.columns.get("published_at", "published_at")
-    column = next((each for each in proposal.columns if each.name == name), None)
+    column = next((candidate for candidate in proposal.columns if candidate.name == name), None)
     other = other_reading(column, kind) if column else None
     if column is None or other is None:
         return None

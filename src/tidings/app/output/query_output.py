@@ -27,8 +27,8 @@ def print_problems(console: Console, problems: Iterable[Problem]) -> None:
     for group in groups[:_MOST_KINDS]:
         for problem in group.problems[:_MOST_OF_A_KIND]:
             _print_problem(console, problem)
-        if others := group.problems[_MOST_OF_A_KIND:]:
-            console.print(Text(_others(group.path, others), "bold red"), soft_wrap=True)
+        if unprinted := group.problems[_MOST_OF_A_KIND:]:
+            console.print(Text(_others(group.path, unprinted), "bold red"), soft_wrap=True)
             console.print()
     if rest := groups[_MOST_KINDS:]:
         number = plural(sum(len(group.problems) for group in rest), "problem")
@@ -45,12 +45,12 @@ def _print_problem(console: Console, problem: Problem) -> None:
     console.print()
 
 
-def _others(path: Path, others: Sequence[Problem]) -> str:
+def _others(path: Path, problems: Sequence[Problem]) -> str:
     """Return a line on the problems of a kind that are not printed."""
-    lines = [str(problem.line) for problem in others if problem.line is not None]
+    lines = [str(problem.line) for problem in problems if problem.line is not None]
     more = ", ..." if len(lines) > _MOST_LINES else ""
     where = f", at {', '.join(lines[:_MOST_LINES])}{more}" if lines else ""
-    return f"{path}: {len(others):,} more like these{where}"
+    return f"{path}: {len(problems):,} more like these{where}"
 
 
 def print_review(console: Console, review: Review) -> None:

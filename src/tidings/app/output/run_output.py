@@ -64,7 +64,7 @@ def dry_run_rows(plan: RunPlan, columns: Iterable[tuple[str, str]]) -> list[tupl
         ("lateness", config.lateness),
         ("trigger", config.trigger),
         ("sink", f"{config.sink.format}: {config.sink.label}"),
-        ("channels", ", ".join(f"{each.id} ({each.kind})" for each in config.channels)),
+        ("channels", ", ".join(f"{channel.id} ({channel.kind})" for channel in config.channels)),
         ("people", "" if config.people is None else plural(len(config.people.entries), "channel")),
     ]
     spark_only = ("buckets", "trigger", "columns")
@@ -127,16 +127,16 @@ def _print_subscribers(console: Console, delivered: Mapping[str, int]) -> None:
         return
     shown = sorted(delivered.items())
     if len(delivered) > MOST_SHOWN:
-        shown = sorted(delivered.items(), key=lambda each: (-each[1], each[0]))[:MOST_SHOWN]
+        shown = sorted(delivered.items(), key=lambda item: (-item[1], item[0]))[:MOST_SHOWN]
     table = make_table("Subscriber", "Deliveries>")
     for name, number in shown:
         table.add_row(name, f"{number:,}")
     console.print(table)
     if len(delivered) > MOST_SHOWN:
         least, most = min(delivered.values()), shown[-1][1]
-        others = plural(len(delivered) - MOST_SHOWN, "more subscriber")
-        each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        console.print(Text(f"and {others} with {each} each; --json lists them all", "dim"))
+        more = plural(len(delivered) - MOST_SHOWN, "more subscriber")
+        counts = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        console.print(Text(f"and {more} with {counts} each; --json lists them all", "dim"))
 
 
 def _quality_line(summary: RunSummary) -> str:

@@ -222,10 +222,10 @@ def change_subscriptions(engine: Engine, before: Mapping[str, Any], plan: RunPla
         engine.unsubscribe(name)
     _put(engine.subscribe, engine.replace, old, new)
     owned = {form["id"]: form for form in before["subscriptions"] if form["subscriber"] in new}
-    wanted = {subscription.id: subscription for subscription in plan.subscriptions}
-    for name in owned.keys() - wanted.keys():
+    planned = {subscription.id: subscription for subscription in plan.subscriptions}
+    for name in owned.keys() - planned.keys():
         engine.remove(name)
-    _put(engine.add, engine.replace, owned, wanted)
+    _put(engine.add, engine.replace, owned, planned)
 
 
 def _put(

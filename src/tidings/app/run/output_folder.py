@@ -101,8 +101,8 @@ class OutputFolder:
                 "windows and progress of the earlier runs are kept (--fresh starts over)"
             )
         (self.path / _REFUSED).unlink(missing_ok=True)
-        kept = {name: manifest[name] for name in (_QUERY, _ENDS)}
-        self._write_manifest({**kept, **self._settings, _SOURCE: self._source})
+        carried_over = {name: manifest[name] for name in (_QUERY, _ENDS)}
+        self._write_manifest({**carried_over, **self._settings, _SOURCE: self._source})
         for kind in _KINDS if self.format in FOLDERS else ():
             (self.path / kind).mkdir(exist_ok=True)
 

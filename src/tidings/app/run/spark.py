@@ -104,8 +104,12 @@ def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[Batc
 
 def _diagnose(plan: RunPlan, watch: EventWatch) -> Diagnosis:
     """Compare the subscriptions that the run began with to all events so far."""
-    partial_owners = {each.id for each in plan.subscribers if each.policy.scorer.partial}
-    return watch.diagnose(plan.subscriptions, lambda each: each.subscriber in partial_owners)
+    partial_owners = {
+        subscriber.id for subscriber in plan.subscribers if subscriber.policy.scorer.partial
+    }
+    return watch.diagnose(
+        plan.subscriptions, lambda subscription: subscription.subscriber in partial_owners
+    )
 
 
 @contextmanager

@@ -63,11 +63,11 @@ class FirstLook:
         """Check what subscriptions ask for, given the number of events so far."""
         if self._notify is None or events < self._looks[0]:
             return
-        found = diagnose().only("attribute", "type")
+        diagnosis = diagnose().only("attribute", "type")
         self._looks = [look for look in self._looks if look > events]
-        if found.findings:
-            self._notify(found)
-        if found.findings or not self._looks:
+        if diagnosis.findings:
+            self._notify(diagnosis)
+        if diagnosis.findings or not self._looks:
             self._notify = None
 
 

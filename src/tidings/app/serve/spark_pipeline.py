@@ -161,11 +161,11 @@ def _tell_time(clock: SparkClock, stop: Flag) -> None:
 
 
 def _watch_index(index: IndexFolder, steps: SparkSteps, stop: Flag) -> None:
-    seen = 0
+    last_version = 0
     while not stop.wait(_LOOK_EVERY_S):
         version = index.newest() if index.path.exists() else 0
-        if version != seen:
-            seen, manifest = version, index.manifest(version)
+        if version != last_version:
+            last_version, manifest = version, index.manifest(version)
             steps.note(version=manifest.source)
             steps.note_index(manifest, int(time.time() * SECOND_US))
 
