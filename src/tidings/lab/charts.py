@@ -139,22 +139,22 @@ def columns(counts: Sequence[int], top: int, place: int, label: str) -> Element:
 
 def heat_map(names: Sequence[str], shares: Sequence[Sequence[float | None]], label: str) -> Element:
     """Draw a square for each pair of policies, darker the more they have in common."""
-    cell, left = 58, 20 + 7 * min(26, max(map(len, names)))  # a letter is about 7 wide
+    cell, margin = 58, 20 + 7 * min(26, max(map(len, names)))  # a letter is about 7 wide
     slanted = any(len(name) > _UPRIGHT for name in names)
     top = 110 if slanted else 30
     parts = list[Element]()
     for row, name in enumerate(names):
         y = top + row * cell
         parts.append(
-            tag("text", clip(name, 26), x=left - 12, y=y + cell / 2 + 4, text_anchor="end")
+            tag("text", clip(name, 26), x=margin - 12, y=y + cell / 2 + 4, text_anchor="end")
         )
-        x, middle = left + row * cell + cell / 2, top - 10
+        x, middle = margin + row * cell + cell / 2, top - 10
         at = {"transform": f"rotate(-45 {x} {middle})"} if slanted else {"text_anchor": "middle"}
         parts.append(tag("text", clip(name, 22), x=x, y=middle, class_="tick", **at))
         for column, share in enumerate(shares[row]):
-            parts += _cell(left + column * cell, y, cell, share)
+            parts += _cell(margin + column * cell, y, cell, share)
     size = len(names) * cell
-    width = left + size + (70 if slanted else 0)
+    width = margin + size + (70 if slanted else 0)
     picture = svg(width, top + size, label, parts)
     picture.set("style", f"max-width: {width}px")  # two policies need no large squares
     return picture

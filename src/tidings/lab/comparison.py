@@ -165,7 +165,7 @@ class Comparison:
             "publications": len(self.recording.events),
             "subscriptions": len(self.recording.subscriptions),
             "subscribers": len(self.recording.subscribers),
-            "refused": {each.kind: each.total for each in self.recording.refused},
+            "refused": {records.kind: records.total for records in self.recording.refused},
             "policies": [variant.to_dict() | {"words": variant.words} for variant in self.variants],
             "summary": self.summary.to_pylist(),
             "overlap": self.overlap.to_pylist(),
@@ -237,15 +237,15 @@ def _share(part: float, whole: float) -> float | None:
 
 def joined(parts: Sequence[PartTables], policies: Sequence[str]) -> PartTables:
     """Return the tables of all parts together; deliveries stay policy by policy."""
-    tables = [pa.concat_tables(each) for each in zip(*parts, strict=True)]
-    delivered, *others = tables
+    tables = [pa.concat_tables(same) for same in zip(*parts, strict=True)]
+    delivered, *rest = tables
     # The files must be the same whether parts were read back or computed: Parquet renames the items
     # of lists, and its pages depend on the chunks of a table.
     delivered = delivered.cast(DELIVERED)
     by_policy = [
         delivered.filter(pc.equal(delivered["policy"], name)).combine_chunks() for name in policies
     ]
-    sums, ruled, common, aside = others
+    sums, ruled, common, aside = rest
     return PartTables(pa.concat_tables(by_policy), sums, _summed(ruled), _summed(common), aside)
 
 

@@ -76,7 +76,10 @@ def find_examples(
     for other in variants[1:]:
         pair = (variants[0], other)
         differences = [_difference(by_owner, pair, name) for name in people]
-        best = max(differences, key=lambda each: (*each.weight, -people.index(each.subscriber)))
+        best = max(
+            differences,
+            key=lambda difference: (*difference.weight, -people.index(difference.subscriber)),
+        )
         examples += replays.explained(best.subscriber, best.first, pair[0], other)
         examples += replays.explained(best.subscriber, best.second, other, pair[0])
     return examples
@@ -88,8 +91,8 @@ def _most_different(variants: Sequence[Variant], delivered: pa.Table) -> list[st
     partly = keys.filter(pc.less(keys["policy_count"], len(variants)))
     counts = partly["subscriber"].value_counts().to_pylist()
     return [
-        each["values"]
-        for each in sorted(counts, key=lambda each: (-each["counts"], each["values"]))[:PEOPLE]
+        count["values"]
+        for count in sorted(counts, key=lambda count: (-count["counts"], count["values"]))[:PEOPLE]
     ]
 
 
@@ -98,12 +101,14 @@ def _difference(
     pair: tuple[Variant, Variant],
     subscriber: str,
 ) -> _Difference:
-    one, other = (by_owner.get((variant.name, subscriber), {}) for variant in pair)
-    return _Difference(subscriber, _only(one, other), _only(other, one))
+    first, second = (by_owner.get((variant.name, subscriber), {}) for variant in pair)
+    return _Difference(subscriber, _only(first, second), _only(second, first))
 
 
-def _only(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = [row for event, row in one.items() if event not in other]
+def _only(
+    deliveries: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    rows = [row for event, row in deliveries.items() if event not in other]
     return sorted(rows, key=lambda row: (-row["score"], row["delivered_at"], row["event"]))
 
 
@@ -119,7 +124,7 @@ class _Replays:
     ) -> None:
         self._recording = recording
         self._until = Moment(until_us, int(recording.sequences[-1]))
-        owners = [each for each in recording.subscribers if each.id in people]
+        owners = [subscriber for subscriber in recording.subscribers if subscriber.id in people]
         self._events = _matching(recording.only(owners), variants)
         self._replays = {
             owner.id: replace(recording, events=[*self._events[owner.id].values()]).replay(
@@ -138,7 +143,12 @@ class _Replays:
     def _example(self, name: str, row: dict[str, Any], by: Variant, not_by: Variant) -> Example:
         own = self._recording.of_subscriber(name)
         event = self._events[name][row["event"]]
-        parts = [part for each in own.subscriptions for conj in each.conjunctions for part in conj]
+        parts = [
+            part
+            for subscription in own.subscriptions
+            for conj in subscription.conjunctions
+            for part in conj
+        ]
         return Example(
             name,
             by.name,
@@ -167,9 +177,9 @@ def _matching(recording: Recording, variants: Sequence[Variant]) -> dict[str, di
     matches = matcher.match(recording.events)
     events = dict[str, dict[str, Event]]()
     for number, subscriber in enumerate(recording.subscribers):
-        own = [each.events[each.subscribers == number] for each in matches]
-        found = [recording.events[place] for place in np.unique(np.concatenate(own)).tolist()]
-        events[subscriber.id] = {event.id: event for event in found}
+        own = [found.events[found.subscribers == number] for found in matches]
+        matched = [recording.events[place] for place in np.unique(np.concatenate(own)).tolist()]
+        events[subscriber.id] = {event.id: event for event in matched}
     return events
 
 
@@ -185,5 +195,5 @@ def title(event: Event) -> str | None:
 def shown_attributes(event: Event, first: Iterable[str] = ()) -> dict[str, Any]:
     """Return some attributes of an event as JSON: those that subscriptions name, then others."""
     names = [*sorted({*first} & event.attributes.keys()), *event.attributes]
-    kept = [name for name in dict.fromkeys(names) if name not in TITLES][:_SHOWN]
-    return {name: plain(event.attributes[name]) for name in kept}
+    shown = [name for name in dict.fromkeys(names) if name not in TITLES][:_SHOWN]
+    return {name: plain(event.attributes[name]) for name in shown}

@@ -61,15 +61,17 @@ class Recording:
     def only(self, subscribers: Sequence[Subscriber]) -> "Recording":
         """Return the same publications with some of the subscribers."""
         names = {subscriber.id for subscriber in subscribers}
-        owned = [each for each in self.subscriptions if each.subscriber in names]
+        owned = [
+            subscription for subscription in self.subscriptions if subscription.subscriber in names
+        ]
         return Recording(self.events, owned, subscribers)
 
     def of_subscriber(self, name: str) -> "Recording":
         """Return the same publications with one subscriber; an unknown one is refused."""
-        found = [subscriber for subscriber in self.subscribers if subscriber.id == name]
-        if not found:
+        named = [subscriber for subscriber in self.subscribers if subscriber.id == name]
+        if not named:
             raise InvalidSubscription(f"there is no subscriber {shown(name)} in the recording")
-        return self.only(found)
+        return self.only(named)
 
     def replay(self, subscriber: Subscriber, until: Moment) -> InterestReplay:
         """Return the publications up to a moment, as offers to one subscriber."""
@@ -110,7 +112,7 @@ def read_recording(
         owner = subscription.subscriber
         if owner not in everybody:
             everybody[owner] = Subscriber(owner, policy_of(owner))
-    refused = tuple(each for each in (bad_events, bad_owned, bad_listed) if each.total)
+    refused = tuple(records for records in (bad_events, bad_owned, bad_listed) if records.total)
     return Recording(events, owned, [everybody[name] for name in sorted(everybody)], refused)
 
 
@@ -174,15 +176,15 @@ def _read_events(
 
 def _read(records: Any, kind: _Kind, limits: Limits) -> tuple[list[Any], RefusedRecords]:
     """Return the records of a kind, each id once."""
-    letters, found = _Letters(kind.name), dict[str, Any]()
+    letters, by_id = _Letters(kind.name), dict[str, Any]()
     for record in _records(records, kind, limits):
         if isinstance(record, BadRecord):
             letters.add(f"record {record.position}: {record.reason}")
-        elif record.id in found:
+        elif record.id in by_id:
             letters.add(f"{kind.name} {shown(record.id)}: the id is already used")
         else:
-            found[record.id] = record
-    return list(found.values()), letters.count()
+            by_id[record.id] = record
+    return list(by_id.values()), letters.count()
 
 
 def _records(records: Any, kind: _Kind, limits: Limits) -> Iterator[Any]:

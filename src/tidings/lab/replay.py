@@ -139,10 +139,10 @@ class VariantFeeds:
         """Offer a chunk of events with their matches by variant, and advance time to its end."""
         sequences = self._recording.sequences[chunk]
         slots = self._slots(chunk, matches)
-        for variant, found in enumerate(matches):
-            renumbered = found._replace(
-                subscribers=(found.subscribers + variant * self._people).astype(np.int32),
-                matched=self._subscriptions[found.matched],
+        for variant, ranked in enumerate(matches):
+            renumbered = ranked._replace(
+                subscribers=(ranked.subscribers + variant * self._people).astype(np.int32),
+                matched=self._subscriptions[ranked.matched],
             )
             batch = self._feeds.offer_matches(renumbered, slots, sequences)
             if len(batch):
@@ -174,18 +174,18 @@ class VariantFeeds:
         self, chunk: slice, matches: Sequence[Matches]
     ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         """Return the slots of the events of a chunk; those without a match have none."""
-        sizes = np.sum([np.diff(each.starts) for each in matches], axis=0)
-        wanted = np.flatnonzero(sizes)
-        events = [self._recording.events[chunk.start + place] for place in wanted.tolist()]
+        sizes = np.sum([np.diff(matched.starts) for matched in matches], axis=0)
+        places = np.flatnonzero(sizes)
+        events = [self._recording.events[chunk.start + place] for place in places.tolist()]
         slots, table = np.zeros(len(sizes), np.int32), self._feeds.tables.events
         if not events:
             return slots
-        slots[wanted] = self._feeds.slots(
+        slots[places] = self._feeds.slots(
             [event.id for event in events],
-            self._recording.published_us[chunk][wanted],
+            self._recording.published_us[chunk][places],
             np.array([event.sequence for event in events], np.int64),
         )
-        for slot, event in zip(slots[wanted].tolist(), events, strict=True):
+        for slot, event in zip(slots[places].tolist(), events, strict=True):
             if self._compare:
                 table.objects[slot] = event
             if event.content_json is not None:
@@ -214,15 +214,15 @@ class MatchAccount:
 
     def add(self, matches: Sequence[Matches], first: int) -> None:
         """Add the matches of a chunk of events by ranking; `first` is the place of its first."""
-        for ranking, found in enumerate(matches):
-            owners, people = found.subscribers, self._people
+        for ranking, ranked in enumerate(matches):
+            owners, people = ranked.subscribers, self._people
             self.counts[ranking] += np.bincount(owners, minlength=people)
-            self.scores[ranking] += np.bincount(owners, found.ranks, minlength=people)
-            self.wanted[ranking, found.matched] = True
-            keys = (found.events + first) * people + owners
+            self.scores[ranking] += np.bincount(owners, ranked.ranks, minlength=people)
+            self.wanted[ranking, ranked.matched] = True
+            keys = (ranked.events + first) * people + owners
             order = np.argsort(keys)
             self._keys[ranking].append(keys[order])
-            self._ranks[ranking].append(found.ranks[order])
+            self._ranks[ranking].append(ranked.ranks[order])
 
     def score(self, ranking: int, keys: Int64s) -> Float64s:
         """Return the scores of matches, each the place of its event times n plus its subscriber."""
@@ -239,8 +239,8 @@ class _Deliveries:
     event: Int64s
     table: pa.Table
 
-    def only(self, kept: Bools) -> "_Deliveries":
-        return _Deliveries(self.feed[kept], self.event[kept], self.table.filter(pa.array(kept)))
+    def only(self, mask: Bools) -> "_Deliveries":
+        return _Deliveries(self.feed[mask], self.event[mask], self.table.filter(pa.array(mask)))
 
     @property
     def age_us(self) -> Int64s:
@@ -316,8 +316,10 @@ def _sums(
 ) -> pa.Table:
     people, feeds = len(recording.subscribers), len(variants) * len(recording.subscribers)
     place = {subscriber.id: number for number, subscriber in enumerate(recording.subscribers)}
-    owners = np.array([place[each.subscriber] for each in recording.subscriptions], np.int64)
-    wanted = [np.bincount(owners, account.wanted[each], people) for each in rankings]
+    owners = np.array(
+        [place[subscription.subscriber] for subscription in recording.subscriptions], np.int64
+    )
+    matched_counts = [np.bincount(owners, account.wanted[ranking], people) for ranking in rankings]
     distances = _distances(recording, sent, feeds)
 
     def summed(values: Float64s) -> Float64s:
@@ -328,7 +330,7 @@ def _sums(
         "subscriber": [*place] * len(variants),
         "matches": account.counts[rankings].ravel(),
         "scores": account.scores[rankings].ravel(),
-        "wanted": np.concatenate(wanted).astype(np.int64),
+        "wanted": np.concatenate(matched_counts).astype(np.int64),
         "delivered": np.bincount(sent.feed, minlength=feeds),
         "ranks": summed(sent.table["rank"].to_numpy()),
         "delivered_scores": summed(scores),
@@ -343,7 +345,7 @@ def _sums(
 def _served(recording: Recording, sent: _Deliveries, feeds: int) -> Int64s:
     """Return for each feed how many different subscriptions its deliveries matched."""
     matched = sent.table["matched"].combine_chunks()
-    ids = pa.array([each.id for each in recording.subscriptions], pa.string())
+    ids = pa.array([subscription.id for subscription in recording.subscriptions], pa.string())
     flat = matched.flatten() if len(matched) else pa.array([], pa.string())
     places = pc.index_in(flat, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
     sizes = pc.list_value_length(sent.table["matched"]).to_numpy().astype(np.int64)
@@ -369,12 +371,12 @@ def _common(names: Sequence[str], people: int, sent: _Deliveries, keys: Int64s) 
     different, counts = np.unique(makers, return_counts=True)
     rows = [
         (
-            names[one],
-            names[other],
-            int(counts[(different >> one) & (different >> other) & 1 > 0].sum()),
+            names[first],
+            names[second],
+            int(counts[(different >> first) & (different >> second) & 1 > 0].sum()),
         )
-        for one in range(len(names))
-        for other in range(one + 1, len(names))
+        for first in range(len(names))
+        for second in range(first + 1, len(names))
     ]
     return _rows(COMMON, rows)
 

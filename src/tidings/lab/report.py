@@ -185,9 +185,9 @@ def _header(comparison: "Comparison", title: str) -> Element:
 def _notes(comparison: "Comparison") -> Element | None:
     """Return notes that a reader needs to interpret the figures."""
     notes = [
-        f"{each.total:,} {each.kind}{'' if each.total == 1 else 's'} could not be used; "
-        f"the first: {each.reasons[0]}"
-        for each in comparison.recording.refused
+        f"{records.total:,} {records.kind}{'' if records.total == 1 else 's'} could not be used; "
+        f"the first: {records.reasons[0]}"
+        for records in comparison.recording.refused
     ]
     notes += [
         f"{row['policy']} cannot serve {row['subscriber']}: {row['reason']}"
@@ -214,9 +214,9 @@ def _section(heading: str, *children: Node | Iterable[Node] | None) -> Element:
 def summary_table(comparison: "Comparison") -> Element:
     """Return the figures of each policy as a table."""
     rows = comparison.summary.to_pylist()
-    head = tag("tr", tag("th", "policy"), (tag("th", each.heading) for each in TABLE))
+    head = tag("tr", tag("th", "policy"), (tag("th", figure.heading) for figure in TABLE))
     body = (
-        tag("tr", tag("td", row["policy"]), (_figure_cell(each, row, rows) for each in TABLE))
+        tag("tr", tag("td", row["policy"]), (_figure_cell(figure, row, rows) for figure in TABLE))
         for row in rows
     )
     return tag("table", tag("thead", head), tag("tbody", body))
@@ -226,7 +226,7 @@ def _figure_cell(
     figure: Figure, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> Element:
     value = row[figure.column]
-    known = [each[figure.column] for each in rows if each[figure.column] is not None]
+    known = [other[figure.column] for other in rows if other[figure.column] is not None]
     differ = bool(known) and min(known) < max(known)
     is_best = figure.best is not None and differ and value == figure.best(known)
     text = "-" if value is None else figure.write(value)
@@ -397,8 +397,10 @@ def _examples(comparison: "Comparison") -> Element | None:
         return None
 
     def pair(example: Example) -> tuple[str, str]:
-        one, other = sorted((example.delivered_by, example.not_by), key=comparison.policies.index)
-        return one, other
+        first, second = sorted(
+            (example.delivered_by, example.not_by), key=comparison.policies.index
+        )
+        return first, second
 
     text = (
         "Events that one policy would have delivered and the other not, the highest scores first, "
@@ -417,7 +419,7 @@ def _pair(names: tuple[str, str], examples: Sequence[Example]) -> Element:
             tag("ul", items) if items else tag("p", "nothing", class_="soft"),
         )
         for name in names
-        for items in [[_example(each) for each in examples if each.delivered_by == name]]
+        for items in [[_example(example) for example in examples if example.delivered_by == name]]
     )
     heading = tag("h3", f"{names[0]} or {names[1]}, for {person}")
     return tag("div", heading, tag("div", sides, class_="columns"), class_="pair")

@@ -93,7 +93,7 @@ class SharedMatcher:
         """Return the matches of events by each ranking."""
         matches = [ranker.rank(events) for ranker in self._rankers]
         places = self._positions.places
-        return [each._replace(matched=places[each.matched]) for each in matches]
+        return [found._replace(matched=places[found.matched]) for found in matches]
 
     def _ranker(
         self, number: int, variant: Variant, subscribers: Sequence[Subscriber]
@@ -114,13 +114,13 @@ class _Positions:
     """The places of subscriptions in their list, by their numbers in the index."""
 
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
-        self._place = {each.id: place for place, each in enumerate(subscriptions)}
+        self._place = {subscription.id: place for place, subscription in enumerate(subscriptions)}
         self.places = np.zeros(len(subscriptions), np.int32)
 
     def on_added(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
         if len(numbers) and max(numbers) >= len(self.places):
             self.places = np.resize(self.places, max(numbers) + 1)
-        self.places[list(numbers)] = [self._place[each.id] for each in subscriptions]
+        self.places[list(numbers)] = [self._place[added.id] for added in subscriptions]
 
     def on_removed(self, numbers: Sequence[int]) -> None:
         """Do nothing: no subscription leaves a recording."""

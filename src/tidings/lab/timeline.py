@@ -119,13 +119,15 @@ def timeline(
             f"the period ends at {format_time(end_us)}, before it starts at {format_time(start_us)}"
         )
     person = replace(own.subscribers[0], policy=policy or own.subscribers[0].policy)
-    seen = [event for event in own.events if event.published_us <= end_us]
-    until = Moment(end_us, int(own.sequences[len(seen) - 1]) if seen else 0)
-    explainer = Explainer(replace(own, events=seen).replay(person, until), person)
+    events = [event for event in own.events if event.published_us <= end_us]
+    until = Moment(end_us, int(own.sequences[len(events) - 1]) if events else 0)
+    explainer = Explainer(replace(own, events=events).replay(person, until), person)
     if explainer.set_aside is not None:
         raise InvalidPolicy(f"the policy fails on these publications: {explainer.set_aside}")
     shown = [offer for offer in _offers(explainer) if offer.now.us >= start_us]
-    delivered = [each for each in explainer.due.values() if each.delivered_us >= start_us]
+    delivered = [
+        delivery for delivery in explainer.due.values() if delivery.delivered_us >= start_us
+    ]
     return Timeline(
         subscriber,
         describe_policy(person.policy),
@@ -244,8 +246,8 @@ def _decisions(explainer: Explainer, start_us: int) -> Iterator[TimelineWindow]:
         is_chosen = match.event.id in explainer.due or bool(explanation.rules)
         fate = _fate(explainer, match, set()) if is_chosen else explanation.fate
         entry = TimelineEvent(match.event.id, title(match.event), match.score, fate)
-        taken, left = ((entry,), ()) if is_chosen else ((), (entry,))
-        yield TimelineWindow(at, at, at, 1, taken, left)
+        chosen, passed = ((entry,), ()) if is_chosen else ((), (entry,))
+        yield TimelineWindow(at, at, at, 1, chosen, passed)
 
 
 def timeline_page(timeline: Timeline) -> str:

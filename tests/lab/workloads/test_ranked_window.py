@@ -9,7 +9,7 @@ from tidings.lab.workloads.catalogue import (
     View,
     publications,
 )
-from tidings.lab.workloads.ranked_window import asked_of, best_matching_window, ranked
+from tidings.lab.workloads.ranked_window import best_matching_window, ranked, subscriptions_of
 from tidings.score.graph import Graph
 
 
@@ -19,7 +19,7 @@ def view() -> View:
 
 
 def test_ranks_are_those_of_the_preference_graph(view: View) -> None:
-    asked = asked_of(view, seed=2, law=SubscriptionLaw(sizes=(2, 3)), count=2)
+    asked = subscriptions_of(view, seed=2, law=SubscriptionLaw(sizes=(2, 3)), count=2)
     events = publications(view, 60, seed=2)
     judge = Graph().prepare(asked, ())
     expected = {event.id: judge.rank(event, asked) for event in events}

@@ -65,8 +65,8 @@ class DataTable:
 
     def reproducible(self) -> list[tuple[Cell, ...]]:
         """Return the rows without measured times: the same seed yields the same."""
-        kept = [place for place, name in enumerate(self.columns) if name not in self.timed]
-        return [tuple(row[place] for place in kept) for row in self.rows]
+        places = [place for place, name in enumerate(self.columns) if name not in self.timed]
+        return [tuple(row[place] for place in places) for row in self.rows]
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def outcome(
     deliveries: Sequence[Delivery], lists: Sequence[Sequence[str]], events: dict[str, Event]
 ) -> PolicyOutcome:
     """Return the means over deliveries and lists; of lists with at least two events."""
-    ages = [each.delivered_us - events[each.event].published_us for each in deliveries]
+    ages = [delivery.delivered_us - events[delivery.event].published_us for delivery in deliveries]
     distances = [
         diversity([events[name] for name in names], Overlap()) for names in lists if len(names) > 1
     ]
@@ -201,7 +201,9 @@ def times(
 ) -> dict[PolicyKey, float]:
     """Return the microseconds per event of each kind and length of window, at the largest k."""
     stream = film_stream(drawn, "random", seed)
-    keys = [PolicyKey(*each, parameters.ks[-1], 0.5) for each in product(KINDS, parameters.lengths)]
+    keys = [
+        PolicyKey(*shape, parameters.ks[-1], 0.5) for shape in product(KINDS, parameters.lengths)
+    ]
     calls = {
         key.name: lambda key=key: engine_of(wishes, [key]).publish_many(stream) for key in keys
     }

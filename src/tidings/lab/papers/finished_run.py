@@ -55,7 +55,7 @@ def described_run(experiment: Experiment[Any], size: Size, seed: int) -> Finishe
     """Return a run without results: its parameters, and the stamp of its present source."""
     # Through JSON, so that a run in memory equals the same run in a file.
     sizes = (experiment.parameters(size), experiment.paper_parameters)
-    parameters, paper = (json.loads(json.dumps(asdict(each))) for each in sizes)
+    parameters, paper = (json.loads(json.dumps(asdict(form))) for form in sizes)
     stamp = _stamp(experiment)
     return FinishedRun(experiment.name, size, seed, parameters, paper, stamp, 0.0, 0.0, ())
 
@@ -63,13 +63,13 @@ def described_run(experiment: Experiment[Any], size: Size, seed: int) -> Finishe
 def _stamp(experiment: Experiment[Any]) -> str:
     """Return a digest of the module of an experiment and of what it imports from the lab."""
     digest = sha256(__version__.encode())
-    pending, found = [experiment.run.__module__], set[str]()
+    pending, modules = [experiment.run.__module__], set[str]()
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             pending += _IMPORTED.findall(_source(name))
-    for name in sorted(found):
+    for name in sorted(modules):
         digest.update(_source(name).encode())
     return digest.hexdigest()[:16]
 

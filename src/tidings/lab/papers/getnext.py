@@ -57,11 +57,11 @@ def _calls_of(work: WeightedBoxes, event: Float64s, k: int) -> tuple[Int64s, Int
         last_weights.append(work.weight[order, dimension])
 
     def stops(rounds: int) -> bool:
-        seen = sums[seen_in <= rounds]
-        if len(seen) < k:
+        scores = sums[seen_in <= rounds]
+        if len(scores) < k:
             return False
         last = sum(column[rounds - 1] for column in last_weights if rounds <= len(column))
-        return bool(np.partition(seen, -k)[-k] > round(float(last), _DIGITS))
+        return bool(np.partition(scores, -k)[-k] > round(float(last), _DIGITS))
 
     low, high = 1, int(stabbed.max()) + 1  # in the round after the longest, all are exhausted
     while low < high:
@@ -96,7 +96,7 @@ def query_cost(
     some = points[: max(1, ANSWER_CELLS // max(1, calls))]
     spent = least_microseconds(lambda: index.top_many(some, calls), rounds)
     nodes, leaves, intervals = np.mean(visited, axis=0).tolist()
-    most_leaves = float(max(each[1] for each in visited))
+    most_leaves = float(max(visit[1] for visit in visited))
     return QueryCost(spent / len(some), nodes, leaves, intervals, most_leaves)
 
 

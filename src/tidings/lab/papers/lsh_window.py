@@ -24,9 +24,9 @@ class LshWindow:
     def offer(self, arrivals: Sequence[Candidate]) -> None:
         """Add new events, in order of publication, one after the other."""
         offers = []
-        for each in arrivals:
-            self._now = Moment(each.event.published_us, self._now.sequence + 1)
-            offers.append((Match(_READER, each.event, each.rank, ("s",)), self._now))
+        for arrival in arrivals:
+            self._now = Moment(arrival.event.published_us, self._now.sequence + 1)
+            offers.append((Match(_READER, arrival.event, arrival.rank, ("s",)), self._now))
         self._feeds.offer_many(offers)
 
     def chosen(self) -> list[str]:

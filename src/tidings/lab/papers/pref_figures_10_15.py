@@ -436,7 +436,7 @@ def figure_15(runs: StreamRuns) -> Exhibit:
         ),
         chart(
             panels(
-                runs, "publications between\npublication and delivery", 0.5, lambda each: each.age
+                runs, "publications between\npublication and delivery", 0.5, lambda mean: mean.age
             )
         ),
         "Events are published at a constant rate, so that ages count publications. The paper "

@@ -98,10 +98,10 @@ def exhibit(choices: Choices) -> Exhibit:
     """Return the table with its claims."""
     rows = tuple(
         (
-            *(n, k, math.comb(n, k), each.heuristic, each.best, each.loss, TABLE[n, k].loss),
-            *(each.heuristic_ms, each.best_ms),
+            *(n, k, math.comb(n, k), choice.heuristic, choice.best, choice.loss, TABLE[n, k].loss),
+            *(choice.heuristic_ms, choice.best_ms),
         )
-        for (n, k), each in choices.items()
+        for (n, k), choice in choices.items()
     )
     timed = ("heuristic ms", "best set ms")
     columns = ("n", "k", "sets of k", "heuristic", "best set", "loss", "loss in the paper", *timed)
@@ -126,20 +126,20 @@ def exhibit(choices: Choices) -> Exhibit:
 def within_the_table(choices: Choices) -> Claim:
     """Claim that the heuristic loses no more than in the table."""
     most, paper = (
-        max(each.loss for each in choices.values()),
-        max(each.loss for each in TABLE.values()),
+        max(choice.loss for choice in choices.values()),
+        max(row.loss for row in TABLE.values()),
     )
     return Claim(
         "The heuristic misses no more of the best diversity than in the worst row of the table.",
-        f"{min(each.loss for each in TABLE.values()):.1%} to {paper:.1%}",
-        f"{min(each.loss for each in choices.values()):.1%} to {most:.1%}",
+        f"{min(row.loss for row in TABLE.values()):.1%} to {paper:.1%}",
+        f"{min(choice.loss for choice in choices.values()):.1%} to {most:.1%}",
         most <= paper,
     )
 
 
 def within_each_row(choices: Choices) -> Claim:
     """Claim that the heuristic loses no more than in the same row of the table."""
-    more = [pair for pair, each in choices.items() if each.loss > TABLE[pair].loss + ROUNDED]
+    more = [pair for pair, choice in choices.items() if choice.loss > TABLE[pair].loss + ROUNDED]
     return Claim(
         "The heuristic misses no more than in the same row of the table.",
         f"{len(TABLE)} rows",
@@ -156,8 +156,8 @@ def within_each_row(choices: Choices) -> Claim:
 
 def less_than_one_percent(choices: Choices) -> Claim:
     """Claim what the text of the paper says, against its table."""
-    above = [each.loss for each in choices.values() if each.loss >= 0.01]
-    contradicted = sum(each.loss >= 0.01 for each in TABLE.values())
+    above = [choice.loss for choice in choices.values() if choice.loss >= 0.01]
+    contradicted = sum(row.loss >= 0.01 for row in TABLE.values())
     return Claim(
         "The heuristic misses less than 1 % in all cases (PREF 7.2.1).",
         f"less than 1 %; but in the table 1 % or more in {contradicted} of {len(TABLE)} rows",
@@ -170,7 +170,7 @@ def less_than_one_percent(choices: Choices) -> Claim:
 
 def never_better_than_the_best(choices: Choices) -> Claim:
     """Claim that the best set is the best."""
-    least = min(each.loss for each in choices.values())
+    least = min(choice.loss for choice in choices.values())
     return Claim(
         "The best set is at least as diverse as that of the heuristic in every row.",
         "in every row",
@@ -181,9 +181,9 @@ def never_better_than_the_best(choices: Choices) -> Claim:
 
 def brute_force_explodes(choices: Choices) -> Claim:
     """Claim that the best set takes much longer once there are many sets."""
-    ratios = {pair: each.best_ms / each.heuristic_ms for pair, each in choices.items()}
+    ratios = {pair: choice.best_ms / choice.heuristic_ms for pair, choice in choices.items()}
     many = [ratio for pair, ratio in ratios.items() if pair >= MANY] or list(ratios.values())[-1:]
-    paper = [each.best_ms / each.heuristic_ms for pair, each in TABLE.items() if pair >= MANY]
+    paper = [row.best_ms / row.heuristic_ms for pair, row in TABLE.items() if pair >= MANY]
     few = next(iter(ratios.values()))
     return Claim(
         "For n = 30 and k of 12 and more, the best set takes more than ten times as long as the "
@@ -199,12 +199,12 @@ def picture(choices: Choices) -> str:
     """Draw both diversities and both times for each n and k."""
     labels = [f"{n}, {k}" for n, k in choices]
     diversities = [
-        Series("heuristic", labels, [each.heuristic for each in choices.values()]),
-        Series("best set", labels, [each.best for each in choices.values()]),
+        Series("heuristic", labels, [choice.heuristic for choice in choices.values()]),
+        Series("best set", labels, [choice.best for choice in choices.values()]),
     ]
     spent = [
-        Series("heuristic", labels, [each.heuristic_ms for each in choices.values()]),
-        Series("best set", labels, [each.best_ms for each in choices.values()]),
+        Series("heuristic", labels, [choice.heuristic_ms for choice in choices.values()]),
+        Series("best set", labels, [choice.best_ms for choice in choices.values()]),
     ]
     return chart(
         [

@@ -121,7 +121,10 @@ def html_page(runs: Sequence[FinishedRun]) -> str:
     ]
     for paper, name in TITLES.items():
         articles = [
-            _article(run, each) for run in runs for each in run.exhibits if each.paper == paper
+            _article(run, exhibit)
+            for run in runs
+            for exhibit in run.exhibits
+            if exhibit.paper == paper
         ]
         if articles:
             opening += [tag("h2", f"{paper}: {name}"), *articles]
@@ -145,7 +148,9 @@ def _table(names: Sequence[str], rows: Sequence[Element]) -> Element:
 
 
 def _failures(exhibits: Sequence[Exhibit]) -> list[Element]:
-    failures = [(each, claim) for each in exhibits for claim in each.claims if not claim.holds]
+    failures = [
+        (exhibit, claim) for exhibit in exhibits for claim in exhibit.claims if not claim.holds
+    ]
     parts = [tag("h2", "Claims that do not hold")] if failures else []
     for exhibit, claim in failures:
         link = tag("a", f"{exhibit.paper} {exhibit.number}", href=f"#{exhibit.slug}")

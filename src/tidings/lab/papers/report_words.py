@@ -71,7 +71,7 @@ def summary(runs: Sequence[FinishedRun]) -> str:
 def duration(runs: Iterable[FinishedRun]) -> str:
     """Return how long runs took, in words."""
     times = [(run.cpu_s / 60, run.wall_s / 60) for run in runs]
-    cpu, wall = (sum(each) for each in zip(*times, strict=True)) if times else (0.0, 0.0)
+    cpu, wall = (sum(seconds) for seconds in zip(*times, strict=True)) if times else (0.0, 0.0)
     return f"{cpu:.1f} minutes of processor time and {wall:.1f} minutes by the clock"
 
 
@@ -98,9 +98,9 @@ def _shown(value: Any) -> str:
     """Return a parameter as text; a list of lists has brackets, and no value means all."""
     if isinstance(value, list):
         return ", ".join(
-            f"({_shown(each)})" if isinstance(each, list) else _shown(each) for each in value
+            f"({_shown(item)})" if isinstance(item, list) else _shown(item) for item in value
         )
     if isinstance(value, dict):
-        known = ((key, each) for key, each in value.items() if each is not None)
-        return ", ".join(f"{key}: {_shown(each)}" for key, each in known)
+        known = ((key, item) for key, item in value.items() if item is not None)
+        return ", ".join(f"{key}: {_shown(item)}" for key, item in known)
     return str(value) if isinstance(value, bool) else display(value)

@@ -88,14 +88,14 @@ def interval_is_slowest(costs: Costs) -> Claim:
     slowest = {
         calls: max(by := times(costs, calls), key=by.__getitem__) for calls in calls_of(costs)
     }
-    others = [calls for calls, name in slowest.items() if name != "interval"]
+    slower = [calls for calls, name in slowest.items() if name != "interval"]
     first = times(costs, calls_of(costs)[0])
     ratio = first["interval"] / sorted(first.values())[-2]
     return Claim(
         "The interval tree is the slowest index, because of the high cost of its first answer.",
         "the slowest throughout",
-        f"{ratio:.0f} times the next for one call; another is slower for {listed(others)} calls",
-        not others,
+        f"{ratio:.0f} times the next for one call; another is slower for {listed(slower)} calls",
+        not slower,
         "It is by far the slowest for few calls, as the paper says. For many calls the initial "
         "scan no longer counts, only the cost per answer: the IR-tree, which merges the small "
         "R-trees of all nodes on its path, then needs more than a scan of sorted lists.",
@@ -107,12 +107,12 @@ def interval_scans_most(costs: Costs) -> Claim:
     """Claim the reason: the interval tree passes many intervals before its first answer."""
     first = calls_of(costs)[0]
     visited = {name: by_calls[first].intervals for name, by_calls in costs.items()}
-    others = max(count for name, count in visited.items() if name != "interval")
+    most = max(count for name, count in visited.items() if name != "interval")
     return Claim(
         "For its first answer the interval tree passes more intervals than any other index.",
         "high initial processing cost",
-        f"{visited['interval']:,.0f} intervals, the others at most {others:,.0f}",
-        visited["interval"] > others,
+        f"{visited['interval']:,.0f} intervals, the others at most {most:,.0f}",
+        visited["interval"] > most,
     )
 
 
@@ -195,7 +195,7 @@ def picture(costs: Costs) -> str:
         for name, by_calls in costs.items()
     ]
     leaves = [
-        Series(LABELS[name], calls, [costs[name][each].leaves for each in calls])
+        Series(LABELS[name], calls, [costs[name][count].leaves for count in calls])
         for name in ("r", "ir", "sopt-r")
     ]
     words = ("getnext() calls", "ms per query")

@@ -96,11 +96,11 @@ def figure_7(costs: Costs, parameters: DimensionParameters) -> Exhibit:
     rows = tuple(
         (
             *(dimensions, LABELS[name], cost.calls, cost.stabbed),
-            *(*each.query[1:], each.nbytes / 1e6),
-            *(each.query.microseconds, cost.look_ups, cost.scan),
+            *(*index.query[1:], index.nbytes / 1e6),
+            *(index.query.microseconds, cost.look_ups, cost.scan),
         )
         for dimensions, cost in costs.items()
-        for name, each in cost.indexes.items()
+        for name, index in cost.indexes.items()
     )
     timed = ("getnext us", "look-ups us", "pass over all us")
     counted = ("getnext calls", "stabbed intervals", *QueryCost._fields[1:], "MB")

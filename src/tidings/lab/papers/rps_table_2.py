@@ -116,14 +116,14 @@ def growth_is_linear(sizes: dict[int, dict[str, int]]) -> Claim:
         name: (sizes[counts[-1]][name] / counts[-1]) / (sizes[counts[0]][name] / counts[0])
         for name in TREES
     }
-    others = [grown[name] for name in TREES if name != "segment"]
+    growths = [grown[name] for name in TREES if name != "segment"]
     return Claim(
         "Bytes per interval stay the same for all but the segment tree, which needs O(log n) more "
         "for each.",
         "0.90 to 1.00 times from 100,000 to 1,000,000; the segment tree 1.07 times",
-        f"{span(others)} times from {counts[0]:,} to {counts[-1]:,}; the segment tree "
+        f"{span(growths)} times from {counts[0]:,} to {counts[-1]:,}; the segment tree "
         f"{grown['segment']:.2f} times",
-        max(others) < 1.05 < grown["segment"],
+        max(growths) < 1.05 < grown["segment"],
     )
 
 

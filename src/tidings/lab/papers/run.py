@@ -20,15 +20,15 @@ def select(names: Iterable[str]) -> list[Experiment[Any]]:
     >>> [experiment.name for experiment in select(["rps-table-2"])]
     ['rps-table-2']
     """
-    wanted = [name.lower() for name in names]
+    chosen = [name.lower() for name in names]
     known = {key for experiment in EXPERIMENTS.values() for key in _keys(experiment)}
-    if unknown := [name for name in wanted if name not in known]:
+    if unknown := [name for name in chosen if name not in known]:
         expected = ", ".join(sorted(known))
         raise TidingsError(f"unknown experiment {unknown[0]!r}; expected one of: {expected}")
     return [
         experiment
         for experiment in EXPERIMENTS.values()
-        if not wanted or not _keys(experiment).isdisjoint(wanted)
+        if not chosen or not _keys(experiment).isdisjoint(chosen)
     ]
 
 
@@ -36,9 +36,13 @@ def over_catalogue(
     experiments: Iterable[Experiment[Any]], file: CatalogueFile
 ) -> list[Experiment[Any]]:
     """Return those experiments that draw products of a catalogue, with the products of a file."""
-    chosen = [_with_file(each, file) for each in experiments if _draws_products(each)]
+    chosen = [
+        _with_file(experiment, file) for experiment in experiments if _draws_products(experiment)
+    ]
     if not chosen:
-        known = ", ".join(each.name for each in EXPERIMENTS.values() if _draws_products(each))
+        known = ", ".join(
+            experiment.name for experiment in EXPERIMENTS.values() if _draws_products(experiment)
+        )
         raise TidingsError(f"these experiments draw no products; those that do are: {known}")
     return chosen
 
@@ -77,13 +81,15 @@ def run_papers(
     """
     (folder / RUNS).mkdir(parents=True, exist_ok=True)
     experiments = list(experiments)
-    reported = EXPERIMENTS | {each.name: each for each in experiments}
+    reported = EXPERIMENTS | {experiment.name: experiment for experiment in experiments}
     for experiment in experiments:
-        kept = read_run(experiment, folder, size, seed)
-        finished = kept or perform(experiment, size, seed, progress(experiment.name))
-        if not kept:
+        previous = read_run(experiment, folder, size, seed)
+        finished = previous or perform(experiment, size, seed, progress(experiment.name))
+        if not previous:
             write_run(finished, folder)
-        finished_runs = [read_run(each, folder, size, seed) for each in reported.values()]
+        finished_runs = [
+            read_run(experiment, folder, size, seed) for experiment in reported.values()
+        ]
         write_report([run for run in finished_runs if run], folder)
         yield finished
 
@@ -94,8 +100,10 @@ def perform(experiment: Experiment[Any], size: Size, seed: int, progress: Progre
     described = described_run(experiment, size, seed)
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     exhibits = tuple(experiment.run(experiment.parameters(size), seed, progress))
-    found = tuple(exhibit.number for exhibit in exhibits)
-    if found != experiment.numbers:
-        raise TidingsError(f"{experiment.name} promises {experiment.numbers}, and returned {found}")
+    numbers = tuple(exhibit.number for exhibit in exhibits)
+    if numbers != experiment.numbers:
+        raise TidingsError(
+            f"{experiment.name} promises {experiment.numbers}, and returned {numbers}"
+        )
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     return replace(described, cpu_s=cpu_s, wall_s=wall_s, exhibits=exhibits)

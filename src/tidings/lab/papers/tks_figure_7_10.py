@@ -21,7 +21,7 @@ from tidings.lab.workloads.catalogue import (
     View,
     publications,
 )
-from tidings.lab.workloads.ranked_window import SUBSCRIBER, asked_of
+from tidings.lab.workloads.ranked_window import SUBSCRIBER, subscriptions_of
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
@@ -62,17 +62,18 @@ def run(parameters: MatchingParameters, seed: int, progress: Progress) -> Sequen
         events = publications(view, parameters.publications, seed=seed)
         spaces = {size: space(view, size, seed) for size in parameters.tuples}
         by_view[view.name] = measure(
-            {size: (asked, events) for size, asked in spaces.items()}, parameters.rounds
+            {size: (subscriptions, events) for size, subscriptions in spaces.items()},
+            parameters.rounds,
         )
     wide = Category("Wide", 40, 0, max(parameters.dimensions))
     everything = View("Wide", SyntheticCategory(wide, seed).products(parameters.publications))
-    asked = space(everything, parameters.tuples_for_dimensions, seed)
+    subscriptions = space(everything, parameters.tuples_for_dimensions, seed)
     cases = {}
     for step, size in enumerate(parameters.dimensions, len(views)):
         progress(step, steps, f"publications of {size} attributes")
         supply = SyntheticCategory(wide, seed, dimensions=size)
         view = View("Wide", supply.products(parameters.publications))
-        cases[size] = (asked, publications(view, parameters.publications, seed=seed))
+        cases[size] = (subscriptions, publications(view, parameters.publications, seed=seed))
     return [figure_7_10(by_view), figure_7_11(measure(cases, parameters.rounds))]
 
 
@@ -80,11 +81,11 @@ def space(view: View, tuples: int, seed: int) -> list[Subscription]:
     """Return subscriptions of one subscriber that have about this many tuples together."""
     count = 1 + tuples // 8  # subscriptions have 2 tuples or more, most of them 10 or more
     drawn, total = [], 0
-    for one in asked_of(view, seed, count=count):
+    for subscription in subscriptions_of(view, seed, count=count):
         if total >= tuples:
             break
-        drawn.append(one)
-        total += len(one.groups[0])
+        drawn.append(subscription)
+        total += len(subscription.groups[0])
     return drawn
 
 
@@ -94,19 +95,21 @@ def measure(
     """Return the cost of a publication in each case; all cases take turns."""
     subscriber = Subscriber(SUBSCRIBER, Policy(scorer="graph"))
     calls = {
-        str(size): partial(Matcher([subscriber], asked, index="access").match_many, events)
-        for size, (asked, events) in cases.items()
+        str(size): partial(Matcher([subscriber], subscriptions, index="access").match_many, events)
+        for size, (subscriptions, events) in cases.items()
     }
     ms = least_times(calls, rounds)
     return {
-        size: Cost(ms[str(size)] * 1e3 / len(events), satisfied_tuples(asked, events[:COUNTED]))
-        for size, (asked, events) in cases.items()
+        size: Cost(
+            ms[str(size)] * 1e3 / len(events), satisfied_tuples(subscriptions, events[:COUNTED])
+        )
+        for size, (subscriptions, events) in cases.items()
     }
 
 
-def satisfied_tuples(asked: Sequence[Subscription], events: Sequence[Event]) -> float:
+def satisfied_tuples(subscriptions: Sequence[Subscription], events: Sequence[Event]) -> float:
     """Return the mean number of distinct tuples that a publication satisfies."""
-    index = OpIndex(asked)
+    index = OpIndex(subscriptions)
     for event in events:
         index.touching(event)
     return index.counters()["predicates"] / len(events)

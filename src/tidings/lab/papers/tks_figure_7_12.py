@@ -106,8 +106,8 @@ def _sizes(measured: Measured, numbers: Sequence[str]) -> list[tuple[str, int]]:
     """Return which D each of two figures has: 250 and 500, or what is nearest in the run."""
     sizes = measured.parameters.dimensions
     return [
-        (number, min(sizes, key=lambda size: abs(size - wanted)))
-        for number, wanted in zip(numbers, (250, 500), strict=True)
+        (number, min(sizes, key=lambda size: abs(size - aim)))
+        for number, aim in zip(numbers, (250, 500), strict=True)
     ]
 
 
@@ -156,7 +156,7 @@ def measure(measured: Measured, stream: Sequence[Candidate], size: int, w: int) 
 
 def naive(greedy: MaxDivRel, window: Sequence[Candidate], k: int) -> list[int]:
     """Choose from all distances: `choose` would compute only those of events that share a value."""
-    events, (ranks, keys) = [each.event for each in window], ranks_and_keys(window)
+    events, (ranks, keys) = [match.event for match in window], ranks_and_keys(window)
     matrix = distances(events, greedy.distance)
     return greedy.pick(ranks, keys, order_of(events), matrix, k).tolist()  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment,
 from tidings.lab.papers.tks_figure_7_5 import Agreement, agreement
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.catalogue import CatalogueChoice, View, publications
-from tidings.lab.workloads.ranked_window import asked_of, ranked
+from tidings.lab.workloads.ranked_window import ranked, subscriptions_of
 from tidings.model.records import Event, Subscription
 
 NOISE: Final = 0.01
@@ -61,25 +61,27 @@ def run(parameters: ResiliencyParameters, seed: int, progress: Progress) -> Sequ
 
 def _choose(view: View, parameters: ResiliencyParameters, seed: int, choices: Choices) -> None:
     """Append the choices from one window."""
-    asked = asked_of(view, seed)
-    events = publications(view, parameters.window, asked, "best-matching", seed=seed)
+    subscriptions = subscriptions_of(view, seed)
+    events = publications(view, parameters.window, subscriptions, "best-matching", seed=seed)
     part = MaxDivRelLsh(error=parameters.error, threshold=parameters.threshold)
-    original = _order(part, events, asked)
+    original = _order(part, events, subscriptions)
     rng = np.random.default_rng(seed)
     for delta in parameters.deltas:
-        after = _order(part, events, changed(asked, delta, parameters.share, rng))
+        after = _order(part, events, changed(subscriptions, delta, parameters.share, rng))
         for k in parameters.ks:
             choices[k, delta].append((after[:k], original[:k]))
 
 
-def _order(part: MaxDivRelLsh, events: Sequence[Event], asked: Sequence[Subscription]) -> list[str]:
+def _order(
+    part: MaxDivRelLsh, events: Sequence[Event], subscriptions: Sequence[Subscription]
+) -> list[str]:
     """Return all winners in order: the first k are the choice of k."""
-    window = ranked(events, asked)
+    window = ranked(events, subscriptions)
     return [window[place].event.id for place in part.choose(window, len(window))]
 
 
 def changed(
-    asked: Sequence[Subscription], delta: float, share: float, rng: np.random.Generator
+    subscriptions: Sequence[Subscription], delta: float, share: float, rng: np.random.Generator
 ) -> list[Subscription]:
     """Return the subscriptions with a share of the preferences raised or lowered by delta."""
 
@@ -90,8 +92,11 @@ def changed(
         return float(np.clip(weight + sign * delta, LEAST, 1))
 
     return [
-        replace(one, any=[replace(part, weight=moved(part.weight)) for part in one.groups[0]])
-        for one in asked
+        replace(
+            subscription,
+            any=[replace(part, weight=moved(part.weight)) for part in subscription.groups[0]],
+        )
+        for subscription in subscriptions
     ]
 
 

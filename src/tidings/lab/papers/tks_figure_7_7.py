@@ -15,7 +15,7 @@ from tidings.diversify import Candidate
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.catalogue import CatalogueChoice, publications
-from tidings.lab.workloads.ranked_window import asked_of, ranked
+from tidings.lab.workloads.ranked_window import ranked, subscriptions_of
 from tidings.model.values import SECOND_US
 from tidings.score.decay import Exponential
 
@@ -45,16 +45,22 @@ class ScoredWindow:
     @property
     def now_us(self) -> int:
         """The time of the last publication."""
-        return max(each.event.published_us for each in self.candidates)
+        return max(candidate.event.published_us for candidate in self.candidates)
 
     def ages_s(self) -> list[float]:
         """Return how old each publication is."""
-        return [(self.now_us - each.event.published_us) / SECOND_US for each in self.candidates]
+        return [
+            (self.now_us - candidate.event.published_us) / SECOND_US
+            for candidate in self.candidates
+        ]
 
     def fresh(self, rate: float, later_s: float = 0) -> list[float]:
         """Return the fresh relevance of each publication (TKS Def. 4.2.5), at the end or later."""
         decay, now_us = Exponential(rate=rate), self.now_us + round(later_s * SECOND_US)
-        return [decay.fresh(each.rank, each.event.published_us, now_us) for each in self.candidates]
+        return [
+            decay.fresh(candidate.rank, candidate.event.published_us, now_us)
+            for candidate in self.candidates
+        ]
 
     def top(self, scores: Sequence[float], k: int) -> list[int]:
         """Return the places of the k highest scores, of ties the newer."""
@@ -67,7 +73,7 @@ class ScoredWindow:
 
     def relevance(self) -> list[float]:
         """Return the relevance of each publication."""
-        return [each.rank for each in self.candidates]
+        return [candidate.rank for candidate in self.candidates]
 
 
 Windows = Mapping[str, ScoredWindow]
@@ -80,12 +86,17 @@ def run(parameters: FreshnessParameters, seed: int, progress: Progress) -> Seque
     by_delay: dict[float, dict[str, ScoredWindow]] = {d: {} for d in parameters.mean_delays_ms}
     for step, (name, view) in enumerate(views.items()):
         progress(step, len(views), f"windows in {name}")
-        asked = asked_of(view, seed)
+        subscriptions = subscriptions_of(view, seed)
         for delay, windows in by_delay.items():
             stream = publications(
-                view, parameters.window, asked, "best-matching", mean_delay_ms=delay, seed=seed
+                view,
+                parameters.window,
+                subscriptions,
+                "best-matching",
+                mean_delay_ms=delay,
+                seed=seed,
             )
-            windows[name] = ScoredWindow(ranked(stream, asked))
+            windows[name] = ScoredWindow(ranked(stream, subscriptions))
     return [figure_7_7(by_delay, parameters), figure_7_8(by_delay, parameters)]
 
 
@@ -245,7 +256,7 @@ def freshness_counts_more(ages: Mapping[float, float]) -> Claim:
 
 def effect_is_proportional(slopes: Mapping[float, float]) -> Claim:
     """Claim that ln(relevance) falls in proportion to the rate."""
-    ratios = [found / rate for rate, found in slopes.items()]
+    ratios = [slope / rate for rate, slope in slopes.items()]
     return Claim(
         "The effect is proportional to the rate: ln(relevance) falls by rho per second of age.",
         "proportional to rho",

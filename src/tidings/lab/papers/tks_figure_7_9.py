@@ -63,13 +63,13 @@ class PivotOpIndex:
         for pivot in event.tokens.keys() & self._lists.keys():
             for (attribute, family, _), operands in self._lists[pivot].items():
                 holders = {
-                    id(found): found
+                    id(ids): ids
                     for value_family, key in event.tokens.get(attribute, ())
                     if value_family == family
-                    for found in operands.holding(key)
+                    for ids in operands.holding(key)
                 }
-                for found in holders.values():
-                    counts.update(found)
+                for ids in holders.values():
+                    counts.update(ids)
         return sorted(name for name, count in counts.items() if count == self._sizes[name])
 
     def _holders(self, pivot: str, predicate: Predicate) -> list[str]:
@@ -121,19 +121,19 @@ def run(parameters: ConstructionParameters, seed: int, progress: Progress) -> Se
 def relations_by_size(drawn: Iterable[Subscription]) -> RelationsBySize:
     """Return how many relations a subscription of each size has."""
     counts = defaultdict[int, list[int]](list)
-    for one in drawn:
-        graph = preference_graph([one])
+    for subscription in drawn:
+        graph = preference_graph([subscription])
         counts[len(graph.preferences)].append(len(graph.edges))
     return {size: fmean(counts[size]) for size in sorted(counts)}
 
 
-def _drawn(views: Sequence[View], count: int, each: int, seed: int) -> list[Subscription]:
+def _drawn(views: Sequence[View], count: int, size: int, seed: int) -> list[Subscription]:
     """Return subscriptions of subscribers that take turns in the views."""
-    found: list[Subscription] = []
-    for number in range(-(-count // each)):
+    drawn: list[Subscription] = []
+    for number in range(-(-count // size)):
         view = views[number % len(views)]
-        found += subscriptions(view, each, subscriber=f"reader-{number:05d}", seed=seed + number)
-    return found[:count]
+        drawn += subscriptions(view, size, subscriber=f"reader-{number:05d}", seed=seed + number)
+    return drawn[:count]
 
 
 def construct(
@@ -146,31 +146,31 @@ def construct(
         MODIFIED: lambda: (OpIndex(drawn), graphs(drawn)),
     }
     return Construction(
-        sum(len(one.groups[0]) for one in drawn),
+        sum(len(subscription.groups[0]) for subscription in drawn),
         sum(len(graph.edges) for graph in graphs(drawn)),
         least_times(calls, rounds),
     )
 
 
 def _add_all(index: PivotOpIndex, drawn: Iterable[Subscription]) -> PivotOpIndex:
-    for one in drawn:
-        index.add(one)
+    for subscription in drawn:
+        index.add(subscription)
     return index
 
 
 def graphs(drawn: Iterable[Subscription]) -> list[PreferenceGraph]:
     """Return the preference graph of every subscriber."""
     owned: dict[str, list[Subscription]] = defaultdict(list)
-    for one in drawn:
-        owned[one.subscriber].append(one)
+    for subscription in drawn:
+        owned[subscription.subscriber].append(subscription)
     return [preference_graph(of) for of in owned.values()]
 
 
 def exhibit(built: Constructions, by_size: RelationsBySize) -> Exhibit:
     """Return the figure."""
     rows = tuple(
-        (count, one.tuples, one.relations, *one.ms.values(), one.ratio())
-        for count, one in built.items()
+        (count, build.tuples, build.relations, *build.ms.values(), build.ratio())
+        for count, build in built.items()
     )
     names = [f"{name} (ms)" for name in next(iter(built.values())).ms]
     columns = ("subscriptions", "tuples", "relations", *names, "modified / original")
@@ -192,7 +192,7 @@ def exhibit(built: Constructions, by_size: RelationsBySize) -> Exhibit:
                     "subscriptions",
                     "construction (ms of CPU time)",
                     [
-                        Series(name, list(built), [one.ms[name] for one in built.values()])
+                        Series(name, list(built), [build.ms[name] for build in built.values()])
                         for name in (ORIGINAL, LISTS, MODIFIED)
                     ],
                 )
@@ -204,7 +204,7 @@ def exhibit(built: Constructions, by_size: RelationsBySize) -> Exhibit:
 
 def takes_twice_as_long(built: Constructions) -> Claim:
     """Claim the overhead of the modified index."""
-    ratios = [one.ratio() for one in built.values()]
+    ratios = [build.ratio() for build in built.values()]
     return Claim(
         "The modified OpIndex takes about twice as long to build: 1.5 to 3 times.",
         "almost twice",
@@ -218,8 +218,8 @@ def takes_twice_as_long(built: Constructions) -> Claim:
 
 def overhead_is_the_graph(built: Constructions) -> Claim:
     """Claim that the graphs, not the lists, take the additional time."""
-    lists = [one.ratio(LISTS) for one in built.values()]
-    whole = [one.ratio() for one in built.values()]
+    lists = [build.ratio(LISTS) for build in built.values()]
+    whole = [build.ratio() for build in built.values()]
     return Claim(
         "The overhead comes from the graphs: without them the modified index is less than half of "
         "the way above the original.",
@@ -233,13 +233,13 @@ def overhead_is_the_graph(built: Constructions) -> Claim:
 
 def updates_take_longer(built: Constructions) -> Claim:
     """Claim that a subscription takes longer to add, the more there are."""
-    each = {count: one.ms[MODIFIED] / count for count, one in built.items()}
-    first, *_, last = each
+    ms = {count: build.ms[MODIFIED] / count for count, build in built.items()}
+    first, *_, last = ms
     return Claim(
         "The more subscriptions there are, the longer it takes to add one to the modified OpIndex.",
         "it takes relatively longer time to update",
-        f"{each[first] * 1e3:.0f} us of {first:,}, {each[last] * 1e3:.0f} us of {last:,}",
-        each[last] > NOISE * each[first],
+        f"{ms[first] * 1e3:.0f} us of {first:,}, {ms[last] * 1e3:.0f} us of {last:,}",
+        ms[last] > NOISE * ms[first],
         "A subscription has the same relations whatever others there are, and each is entered in a "
         "hash table.",
         timed=True,
@@ -251,7 +251,7 @@ def relations_explode(built: Constructions, by_size: RelationsBySize) -> Claim:
 
     It fails if a power of the number of tuples fits better.
     """
-    per_tuple = [one.relations / one.tuples for one in built.values()]
+    per_tuple = [build.relations / build.tuples for build in built.values()]
     known = {size: count for size, count in by_size.items() if count}
     sizes, logarithms = np.array(list(known), float), np.log(list(known.values()))
     exponential = power = 0.0

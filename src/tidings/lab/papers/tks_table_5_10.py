@@ -86,8 +86,8 @@ def _shared(table: Sequence[str], name: str) -> int:
 def table_5_10(parameters: ExampleParameters) -> Exhibit:
     """Return the votes that orders of relevance yield, those nearest to the thesis' first."""
     orders: dict[tuple[int, ...], list[str]] = {}
-    for each in permutations(PUBLICATIONS):
-        order = "".join(each)
+    for permutation in permutations(PUBLICATIONS):
+        order = "".join(permutation)
         orders.setdefault(votes_of(parameters.tables, order), []).append(order)
 
     def difference(votes: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -127,12 +127,12 @@ def votes_are_complete(parameters: ExampleParameters) -> Claim:
 def votes_follow(parameters: ExampleParameters, orders: Orders) -> Claim:
     """Claim that some order of relevance yields the votes of the thesis."""
     by_name = zip(PUBLICATIONS, parameters.votes, strict=True)
-    found, tried = len(orders.get(parameters.votes, ())), sum(map(len, orders.values()))
+    yielding, tried = len(orders.get(parameters.votes, ())), sum(map(len, orders.values()))
     return Claim(
         "The votes of Table 5.10 follow from the buckets of Table 5.9.",
         ", ".join(f"{name} {votes}" for name, votes in by_name if votes),
-        f"{found} of {tried} orders of relevance yield these votes",
-        found > 0,
+        f"{yielding} of {tried} orders of relevance yield these votes",
+        yielding > 0,
         "D has no vote, so A, B and C are more relevant than D; A has 4, so it is more relevant "
         "than E, and E with 1 vote is less relevant than B. Then B has 4 and C 2, or B 2 and C 4.",
     )

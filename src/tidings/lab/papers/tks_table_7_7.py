@@ -75,7 +75,7 @@ def measure(parameters: VoteParameters, seed: int, progress: Progress) -> Expone
     """Return the mean exponents over all windows."""
     views = parameters.catalogue.views(seed)
     parts = {s: MaxDivRelLsh(error=parameters.error, threshold=s) for s in parameters.thresholds}
-    found: dict[float, dict[int, dict[str, list[float]]]] = {
+    exponents: dict[float, dict[int, dict[str, list[float]]]] = {
         s: {w: {name: [] for name in views} for w in parameters.windows} for s in parts
     }
     total = len(parameters.windows) * len(views)
@@ -84,10 +84,10 @@ def measure(parameters: VoteParameters, seed: int, progress: Progress) -> Expone
         for number in range(parameters.windows_per_view):
             window = best_matching_window(views[name], w, seed + number)
             for s, part in parts.items():
-                found[s][w][name].append(exponent(part.votes(window)))
+                exponents[s][w][name].append(exponent(part.votes(window)))
     mean = {
         s: {w: {name: fmean(of) for name, of in by_name.items()} for w, by_name in by_w.items()}
-        for s, by_w in found.items()
+        for s, by_w in exponents.items()
     }
     return Exponents(mean, {s: part.shape[0] for s, part in parts.items()})
 

@@ -203,11 +203,11 @@ def _sampled_views(file: CatalogueFile, products: int | None, seed: int) -> Mapp
 
 
 def _texts(value: Any) -> Iterator[str]:
-    for one in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(one, bool):
-            yield str(one).lower()
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(item, bool):
+            yield str(item).lower()
         else:
-            yield f"{one:.15g}" if isinstance(one, float) else str(one)
+            yield f"{item:.15g}" if isinstance(item, float) else str(item)
 
 
 @lru_cache(2)
@@ -360,7 +360,7 @@ def arrival_times_us(count: int, mean_delay_ms: float, rng: np.random.Generator)
 def publications(
     view: View,
     count: int,
-    asked: Iterable[Subscription] = (),
+    subscriptions: Iterable[Subscription] = (),
     scenario: str = "random-matching",
     *,
     mean_delay_ms: float = 1000,
@@ -368,14 +368,14 @@ def publications(
 ) -> list[Event]:
     """Return `count` products of a view as a stream of publications with Poisson arrivals.
 
-    In the scenario `best-matching`, all of them satisfy a tuple of the subscriptions `asked`; in
+    In the scenario `best-matching`, all of them satisfy a tuple of the given subscriptions; in
     `random-matching` it is left to chance (TKS 7.2). Products come in random order; where there are
     too few, they come again under another id.
     """
     rng = np.random.default_rng(seed)
     eligible = view.products
     if validate.choice("scenario", scenario, SCENARIOS) == "best-matching":
-        eligible = matching_products(view, asked)
+        eligible = matching_products(view, subscriptions)
     if validate.count("count", count, low=0) and not eligible:
         lack = "that satisfies a subscription" if view.products else "at all"
         raise InvalidForm(f"the view {shown(view.name)} has no product {lack}")
@@ -400,26 +400,29 @@ def publication(product: Product, time_us: int = 0, turn: int = 0) -> Event:
     return Event(name, values, time_us / 1_000_000)
 
 
-def matching_products(view: View, asked: Iterable[Subscription]) -> list[Product]:
+def matching_products(view: View, subscriptions: Iterable[Subscription]) -> list[Product]:
     """Return the products of a view that satisfy at least one tuple."""
     tuples = dict.fromkeys(
-        part.predicate for one in asked for group in one.groups for part in group
+        part.predicate
+        for subscription in subscriptions
+        for group in subscription.groups
+        for part in group
     )
     places: set[int] = set()
-    for wanted in tuples:
-        places |= _places(view, wanted)
+    for condition in tuples:
+        places |= _places(view, condition)
     return [view.products[place] for place in sorted(places)]
 
 
-def _places(view: View, wanted: Predicate) -> set[int]:
+def _places(view: View, condition: Predicate) -> set[int]:
     """Return the products that satisfy a predicate, which is tested once for each value."""
-    if wanted.operator in PRESENCE:  # a product without the attribute may satisfy it
+    if condition.operator in PRESENCE:  # a product without the attribute may satisfy it
         events = enumerate(map(publication, view.products))
-        return {place for place, event in events if wanted.holds(event.tokens)}
-    of_name = view.places.get(wanted.attribute, {})
+        return {place for place, event in events if condition.holds(event.tokens)}
+    of_name = view.places.get(condition.attribute, {})
     return {
         place
         for text, places in of_name.items()
-        if wanted.holds({wanted.attribute: tokens(text)})
+        if condition.holds({condition.attribute: tokens(text)})
         for place in places
     }

@@ -92,7 +92,7 @@ def subscriptions(count: int, seed: int, subscriber: str = "subscriber") -> list
         size = 1 + int(rng.choice(len(PREFRANKS), p=sizes))
         shares = zipf_weights(len(attributes))
         chosen = rng.choice(len(attributes), size, replace=False, p=shares)
-        text = " and ".join(_draw_condition(rng, attributes[each]) for each in np.sort(chosen))
+        text = " and ".join(_draw_condition(rng, attributes[number]) for number in np.sort(chosen))
         prefrank = float(np.clip(rng.normal(PREFRANKS[size], DEVIATION), 0.01, 1.0).round(2))
         drawn.setdefault(text, prefrank)
     return [

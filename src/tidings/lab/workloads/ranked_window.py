@@ -16,17 +16,17 @@ from tidings.rank.matcher import Matcher
 SUBSCRIBER = "reader"
 
 
-def ranked(events: Sequence[Event], asked: Iterable[Subscription]) -> list[Candidate]:
+def ranked(events: Sequence[Event], subscriptions: Iterable[Subscription]) -> list[Candidate]:
     """Return the events that satisfy a tuple, with their relevance to the subscriber."""
     subscriber = Subscriber(SUBSCRIBER, Policy(scorer="graph"))
-    matches = Matcher([subscriber], asked, index="access").match_many(events)
+    matches = Matcher([subscriber], subscriptions, index="access").match_many(events)
     return [
         Candidate(events[place], rank, rank)
         for place, rank in zip(matches.events.tolist(), matches.ranks.tolist(), strict=True)
     ]
 
 
-def asked_of(
+def subscriptions_of(
     view: View, seed: int, law: SubscriptionLaw | None = None, count: int = 1
 ) -> list[Subscription]:
     """Return the subscriptions of the one subscriber to a view."""
@@ -35,5 +35,5 @@ def asked_of(
 
 def best_matching_window(view: View, size: int, seed: int) -> list[Candidate]:
     """Return a window in which all publications match (TKS 7.2), in order of publication."""
-    asked = asked_of(view, seed)
-    return ranked(publications(view, size, asked, "best-matching", seed=seed), asked)
+    own = subscriptions_of(view, seed)
+    return ranked(publications(view, size, own, "best-matching", seed=seed), own)

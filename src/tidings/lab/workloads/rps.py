@@ -76,8 +76,8 @@ def intervals(size: int, queries: int, seed: int, space: ZipfSpace = TABLE_1) ->
     corners = rng.integers(0, space.cells - side + 1, (space.regions, 1))
     middle = points(rng, space, corners, side, size)[:, 0]
     length = lengths(rng, space, size)
-    asked = points(rng, space, corners, side, queries)[:, 0]
-    return ScoredIntervals(middle - length, middle + length, 1 - length, asked)
+    queried = points(rng, space, corners, side, queries)[:, 0]
+    return ScoredIntervals(middle - length, middle + length, 1 - length, queried)
 
 
 def boxes(
