@@ -267,7 +267,7 @@ def read_times(what: str, value: object) -> tuple[str, ...]:
         raise InvalidPolicy(
             f"{what} lists at most {_MOST_TIMES:,} times of day, not {shown(value)}"
         )
-    return tuple(time_text(minute) for minute in sorted({read_time(what, one) for one in listed}))
+    return tuple(time_text(minute) for minute in sorted({read_time(what, text) for text in listed}))
 
 
 def read_days(what: str, value: object) -> tuple[str, ...]:

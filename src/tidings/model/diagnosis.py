@@ -95,14 +95,14 @@ class Diagnosis:
 
     def only(self, *flaws: Flaw) -> "Diagnosis":
         """Return the diagnosis with the findings of some flaws only."""
-        kept = tuple(finding for finding in self.findings if finding.flaw in flaws)
+        findings = tuple(finding for finding in self.findings if finding.flaw in flaws)
         counts: dict[str, int] = {flaw: self.counts[flaw] for flaw in flaws if flaw in self.counts}
-        return replace(self, findings=kept, counts=counts)
+        return replace(self, findings=findings, counts=counts)
 
     def with_renamed(self, columns: Mapping[str, str]) -> "Diagnosis":
         """Return the diagnosis with the new names of columns that conditions call by the old."""
 
-        def told(finding: Finding) -> Finding:
+        def renamed(finding: Finding) -> Finding:
             new = columns.get(finding.attribute)
             if finding.flaw != "attribute" or new is None:
                 return finding
@@ -112,7 +112,7 @@ class Diagnosis:
                 advice += f'; add {old} = "{old}" to [source] columns to have both'
             return replace(finding, advice=advice)
 
-        return replace(self, findings=tuple(map(told, self.findings)))
+        return replace(self, findings=tuple(map(renamed, self.findings)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -202,7 +202,7 @@ class _Comparison:
     def findings(self) -> tuple[Finding, ...]:
         """Return the first groups in words: attributes, then types, then values."""
         groups = sorted(
-            self._groups.values(), key=lambda each: (FLAWS.index(each.flaw), -each.count)
+            self._groups.values(), key=lambda group: (FLAWS.index(group.flaw), -group.count)
         )
         return tuple(
             Finding(

@@ -280,8 +280,8 @@ def attached(events: Sequence[Event]) -> list[AttributeColumns] | None:
         if place is None:
             return None
         places.append(place)
-    taken = list[AttributeColumns]()
+    runs = list[AttributeColumns]()
     for _, run in groupby(places, key=lambda place: id(place[0])):
         members = list(run)
-        taken.append(members[0][0].take(np.array([row for _, row in members], np.int64)))
-    return taken
+        runs.append(members[0][0].take(np.array([row for _, row in members], np.int64)))
+    return runs

@@ -173,9 +173,9 @@ class Limits:
                 size += sum(len(str(name)) + _SCALAR_BYTES for name, _ in entries)
             elif isinstance(value, list | tuple | set | frozenset):
                 self.check("nesting", depth, f"{what}: its nesting", error)
-                found = validate.members(value)
-                self.check("list_values", len(found), f"{what}: the size of a list", error)
-                pending += ((inner, depth + 1) for inner in found)
+                members = validate.members(value)
+                self.check("list_values", len(members), f"{what}: the size of a list", error)
+                pending += ((inner, depth + 1) for inner in members)
                 size += _SCALAR_BYTES  # else lists that share others could have parts without end
             else:
                 size += _SCALAR_BYTES

@@ -258,13 +258,13 @@ def _family(part: Predicate) -> Family:
 
 def _closest(text: str, known: Iterable[str]) -> str | None:
     """Return the known text that is most similar, whatever its case, or None."""
-    folded, wanted = {name.casefold(): name for name in sorted(known)}, text.casefold()
+    folded, sought = {name.casefold(): name for name in sorted(known)}, text.casefold()
 
     def likeness(candidate: str) -> tuple[bool, float, bool]:
-        ratio = SequenceMatcher(None, candidate, wanted).ratio()
-        return sorted(candidate) == sorted(wanted), ratio, candidate[:1] == wanted[:1]
+        ratio = SequenceMatcher(None, candidate, sought).ratio()
+        return sorted(candidate) == sorted(sought), ratio, candidate[:1] == sought[:1]
 
-    close = get_close_matches(wanted, folded, n=_CLOSE)
+    close = get_close_matches(sought, folded, n=_CLOSE)
     return folded[max(close, key=likeness)] if close else None
 
 

@@ -201,8 +201,8 @@ class Event:
         if hidden:
             for cached in ("tokens", "_place"):  # see `event_columns`
                 twin.__dict__.pop(cached, None)
-            kept = {name: value for name, value in self.attributes.items() if name not in hidden}
-            _set(twin, attributes=kept)
+            visible = {name: value for name, value in self.attributes.items() if name not in hidden}
+            _set(twin, attributes=visible)
         return twin
 
     def carrying(self, content_json: str | None) -> "Event":

@@ -166,18 +166,18 @@ class Structure:
         """Fold clauses of one conjunction each into one clause."""
         if len(clauses) == 1:
             return clauses[0]
-        seen = clauses[0]
+        last_read = clauses[0]
 
         def parts() -> Iterator[Predicate]:
-            nonlocal seen
-            for seen in clauses:
-                yield from seen.conjunctions[0]
+            nonlocal last_read
+            for last_read in clauses:
+                yield from last_read.conjunctions[0]
 
         start, end = clauses[0].start, clauses[-1].end
         try:
             return Clause([fold(parts())], start, end)
         except TidingsError as error:
-            self._refuse(str(error), start, seen.end)
+            self._refuse(str(error), start, last_read.end)
 
     def _product(self, left: Clause, right: Clause) -> Clause:
         start, end = left.start, right.end
@@ -188,9 +188,9 @@ class Structure:
         if self._combined > _COMBINED * self._limits.conjunctions:
             self._check("conjunctions", self._combined, what, start, end)
         conjunctions, size, empty = Conjunctions(), 0, ""
-        for one, other in product(left.conjunctions, right.conjunctions):
+        for first, second in product(left.conjunctions, right.conjunctions):
             try:
-                conjunctions.append(fold(one + other))
+                conjunctions.append(fold(first + second))
             except InvalidCondition as error:
                 empty = str(error)
                 continue

@@ -57,15 +57,15 @@ def certain(folded: str, *, open_start: bool = False, open_end: bool = False) ->
     '1?2'
     """
     table = _case_table()
-    kept = [UNCERTAIN if char in table.cased else char for char in folded]
+    chars = [UNCERTAIN if char in table.cased else char for char in folded]
     for word in table.sequences:
         first = 1 - len(word) if open_start else 0
         last = len(folded) - (1 if open_end else len(word))
         for start in range(first, last + 1):
             low, high = max(start, 0), min(start + len(word), len(folded))
             if folded[low:high] == word[low - start : high - start]:
-                kept[low:high] = UNCERTAIN * (high - low)
-    return "".join(kept)
+                chars[low:high] = UNCERTAIN * (high - low)
+    return "".join(chars)
 
 
 class _Step(NamedTuple):
@@ -100,7 +100,7 @@ def least_source(folded: str, least: str, *, open_end: bool = False) -> str | No
             break
         passed.append(at)
         step = next(
-            (one for one in _steps(folded, at, open_end=open_end) if one.char == char), None
+            (step for step in _steps(folded, at, open_end=open_end) if step.char == char), None
         )
         if step is None:
             break

@@ -84,28 +84,27 @@ def _covers(wide: tuple[Predicate, ...], narrow: tuple[Predicate, ...], work: Wo
     for part in narrow:
         parts.setdefault(part.attribute, []).append(part)
     return all(
-        wanted in known or _implied(wanted, parts.get(wanted.attribute, []), work)
-        for wanted in wide
+        goal in known or _implied(goal, parts.get(goal.attribute, []), work) for goal in wide
     )
 
 
 def _few_cover(wide: tuple[Predicate, ...], narrow: tuple[Predicate, ...]) -> bool:
     """Compare every predicate with every other: loops take a third of the time of generators."""
-    for wanted in wide:
-        attribute, is_true = wanted.attribute, wanted.operator == "true"
+    for goal in wide:
+        attribute, is_true = goal.attribute, goal.operator == "true"
         for part in narrow:
             # Only `true` is implied by predicates of other attributes.
-            if (part.attribute == attribute or is_true) and implies(part, wanted):
+            if (part.attribute == attribute or is_true) and implies(part, goal):
                 break
         else:
             return False
     return True
 
 
-def _implied(wanted: Predicate, parts: Sequence[Predicate], work: Work | None) -> bool:
+def _implied(goal: Predicate, parts: Sequence[Predicate], work: Work | None) -> bool:
     if work:
         work.take(len(parts))
-    return any(implies(part, wanted) for part in parts)
+    return any(implies(part, goal) for part in parts)
 
 
 def implies(p: Predicate, q: Predicate) -> bool:
@@ -125,13 +124,13 @@ def implies(p: Predicate, q: Predicate) -> bool:
         return _plainly_implies(p, q)
     if p.operator == q.operator == "in" and p.family == "string":
         return bool(p.operand <= q.operand)
-    pattern, wanted = _pattern(p), _pattern(q)
-    if pattern is not None and wanted is not None:
-        return _pattern_implies(pattern, wanted)
+    pattern, goal = _pattern(p), _pattern(q)
+    if pattern is not None and goal is not None:
+        return _pattern_implies(pattern, goal)
     if pattern is not None:
         return _pattern_implies_spans(pattern, _gaps(_spans(q), q.family))
     spans = _spans(p)
-    return within(spans, _spans(q)) if wanted is None else _spans_imply(spans, wanted)
+    return within(spans, _spans(q)) if goal is None else _spans_imply(spans, goal)
 
 
 def _presence_implies(p: Predicate, q: Predicate) -> bool:
@@ -279,16 +278,16 @@ def _pattern(p: Predicate) -> _Pattern | None:
     return _Pattern(shape, p.operand, operator in FOLDED, operator != p.operator)
 
 
-def _pattern_implies(pattern: _Pattern, wanted: _Pattern) -> bool:
+def _pattern_implies(pattern: _Pattern, goal: _Pattern) -> bool:
     if pattern.negated:
-        return wanted.negated and _contains(pattern, wanted)
-    return not _overlap(pattern, wanted) if wanted.negated else _contains(wanted, pattern)
+        return goal.negated and _contains(pattern, goal)
+    return not _overlap(pattern, goal) if goal.negated else _contains(goal, pattern)
 
 
-def _spans_imply(spans: Sequence[Span], wanted: _Pattern) -> bool:
-    if wanted.negated:
-        return not any(_meets(low, high, wanted) for low, high in spans)
-    return all(_all_match(low, high, wanted) for low, high in spans)
+def _spans_imply(spans: Sequence[Span], goal: _Pattern) -> bool:
+    if goal.negated:
+        return not any(_meets(low, high, goal) for low, high in spans)
+    return all(_all_match(low, high, goal) for low, high in spans)
 
 
 def _pattern_implies_spans(pattern: _Pattern, gaps: Sequence[Span]) -> bool:

@@ -431,13 +431,13 @@ def _bare(tokens: Sequence[Token]) -> list[Token]:
     """Drop repeated parentheses beyond two, since sqlglot recurses over each."""
     if len(tokens) < _NEEDLESS:
         return list(tokens)
-    left = list[int]()  # positions of the opening parentheses that are not closed yet
+    unclosed = list[int]()  # positions of the opening parentheses that are not closed yet
     pairs = dict[int, int]()
     for position, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
-            left.append(position)
-        elif token.token_type is TokenType.R_PAREN and left:
-            pairs[left.pop()] = position
+            unclosed.append(position)
+        elif token.token_type is TokenType.R_PAREN and unclosed:
+            pairs[unclosed.pop()] = position
     needless = {
         position
         for opened, closed in pairs.items()
