@@ -53,8 +53,8 @@ class Retries:
         if failures > self.most:
             return None
         longest = min(_LONGEST_S, _FIRST_S * 2.0 ** (failures - 1))
-        asked = float(retry_after) if retry_after.isdecimal() else 0.0
-        return max(longest * (0.5 + self.chance() / 2), min(asked, _LONGEST_S))
+        retry_s = float(retry_after) if retry_after.isdecimal() else 0.0
+        return max(longest * (0.5 + self.chance() / 2), min(retry_s, _LONGEST_S))
 
 
 class Login(NamedTuple):

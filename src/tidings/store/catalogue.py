@@ -107,9 +107,9 @@ class Catalogue:
 
     def find(self, kind: str, names: Iterable[str]) -> list[CatalogueEntry]:
         """Return the current entries of records, of those that exist, in order of id."""
-        wanted, rows = sorted(set(names)), list[Row]()
-        for first in range(0, len(wanted), _CHUNK):
-            some = wanted[first : first + _CHUNK]
+        ids, rows = sorted(set(names)), list[Row]()
+        for first in range(0, len(ids), _CHUNK):
+            some = ids[first : first + _CHUNK]
             places = ", ".join("?" * len(some))
             rows += self._rows(
                 f"{_SELECT} kind = ? AND id IN ({places}) ORDER BY id", check_kind(kind), *some

@@ -169,8 +169,8 @@ def _row(kind: str, letter: DeadLetter | BadRecord) -> LetterRow:
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
     """Take letters under a ticket, by which a retry finds those that a lost first attempt took."""
-    taken = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
-    return taken or session.rows(_TAKE, at_us, ticket, kind, limit)
+    rows = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
+    return rows or session.rows(_TAKE, at_us, ticket, kind, limit)
 
 
 def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
@@ -183,7 +183,7 @@ def _publish_again(session: Session, rows: Sequence[tuple[int]], now_us: int) ->
     waiting = [_letter(row) for row in session.rows(_WAITING)]
     refused = {number: "there is no waiting letter with this id" for (number,) in rows}
     events = dict[str, NewPublication]()
-    taken = list[tuple[int]]()
+    accepted = list[tuple[int]]()
     for letter in waiting:
         try:
             event = loads_event({**letter.record, "published_at": 0, "sequence": None})
@@ -191,13 +191,13 @@ def _publish_again(session: Session, rows: Sequence[tuple[int]], now_us: int) ->
         except (TidingsError, TypeError) as error:
             refused[letter.id] = f"it is not an event that can be published: {described(error)}"
         else:
-            taken.append((letter.id,))
+            accepted.append((letter.id,))
             del refused[letter.id]
     release_ids(session, list(events))
     accept(session, list(events.values()), now_us)
-    session.stage(_IDS, taken)
+    session.stage(_IDS, accepted)
     session.run("UPDATE letters SET taken_us = ? WHERE id IN (SELECT id FROM incoming_ids)", now_us)
-    return PublishedAgain(len(taken), refused)
+    return PublishedAgain(len(accepted), refused)
 
 
 def _letter(row: Row) -> StoredLetter:

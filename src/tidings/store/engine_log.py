@@ -144,8 +144,8 @@ def _append(session: Session, step: EngineStep, output: BatchAppend) -> bool:
 
 
 def _tick(session: Session, clock_us: int) -> bool:
-    taken = session.rows("SELECT coalesce(max(upto), 0) FROM steps")[0][0]
-    if session.rows("SELECT last FROM intake")[0][0] > taken:
+    processed = session.rows("SELECT coalesce(max(upto), 0) FROM steps")[0][0]
+    if session.rows("SELECT last FROM intake")[0][0] > processed:
         return False
     number, last_us = session.rows(
         "SELECT number, clock_us FROM ticks UNION ALL SELECT 0, 0 ORDER BY 1 DESC LIMIT 1"

@@ -78,10 +78,10 @@ def read_figures(database: Database) -> StoreFigures:
     """Return the figures of a store."""
 
     def read(session: Session) -> StoreFigures:
-        last, taken, version, applied, step, since_us, *counts = session.rows(_QUERY)[0]
+        last, processed, version, applied, step, since_us, *counts = session.rows(_QUERY)[0]
         delivered, late, dead = map(int, counts)  # PostgreSQL sums to decimals
         webhooks = WebhookFigures(*map(int, session.rows(_WEBHOOKS)[0]))
-        taken_by = (last, taken, version, applied, step, since_us)
+        taken_by = (last, processed, version, applied, step, since_us)
         return StoreFigures(*taken_by, delivered, late, dead, webhooks)
 
     return database.read(read)

@@ -134,8 +134,8 @@ def accept(session: Session, publications: Sequence[NewPublication], now_us: int
 
 
 def _prune(session: Session, before_us: int) -> int:
-    taken = session.rows("SELECT step FROM checkpoints")
-    upto = session.rows("SELECT upto FROM steps WHERE number = ?", taken[0][0]) if taken else []
+    saved = session.rows("SELECT step FROM checkpoints")
+    upto = session.rows("SELECT upto FROM steps WHERE number = ?", saved[0][0]) if saved else []
     if not upto:
         return 0
     return session.run(

@@ -63,8 +63,8 @@ class Webhooks:
 
         A new address is tried at once, even if the previous one was given up.
         """
-        found = self._channels.find(name, kind=WEBHOOK, subscriber=subscriber)
-        settings = {**found[0].settings, "url": url} if found else _new(url)
+        channels = self._channels.find(name, kind=WEBHOOK, subscriber=subscriber)
+        settings = {**channels[0].settings, "url": url} if channels else _new(url)
         draft = ChannelDraft(WEBHOOK, name, subscriber, settings)
         return Webhook.of(self._channels.put(draft, now_us))
 
@@ -89,8 +89,8 @@ class Webhooks:
         return secret
 
     def _webhooks(self, name: str | None, subscriber: str | None) -> list[Webhook]:
-        found = self._channels.find(name, kind=WEBHOOK, subscriber=subscriber)
-        return [Webhook.of(channel) for channel in found]
+        channels = self._channels.find(name, kind=WEBHOOK, subscriber=subscriber)
+        return [Webhook.of(channel) for channel in channels]
 
 
 def _new(url: str) -> dict[str, object]:
