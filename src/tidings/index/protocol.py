@@ -52,9 +52,13 @@ class Index(Protocol):
 def best_found(index: Index, event: Event, k: int, score: Score | None) -> list[tuple[str, float]]:
     """Return the answer of `top` by scoring all subscriptions that match, or are touched."""
     if score is None:
-        scored = [(one.id, own_score(one)) for one in index.matching(event)]
+        scored = [
+            (subscription.id, own_score(subscription)) for subscription in index.matching(event)
+        ]
     else:
-        rated = ((one.id, score(event, one)) for one in index.touching(event))
+        rated = (
+            (subscription.id, score(event, subscription)) for subscription in index.touching(event)
+        )
         scored = [(name, value) for name, value in rated if value is not None]
     return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
 

@@ -15,7 +15,7 @@ class Scan:
     """Tests every subscription for every event."""
 
     def __init__(self, subscriptions: Iterable[Subscription] = ()) -> None:
-        self._subscriptions = {one.id: one for one in subscriptions}
+        self._subscriptions = {subscription.id: subscription for subscription in subscriptions}
         self._by_id: list[Subscription] | None = None  # after a change: None
         self._predicates = self._tested = self._size = 0
 
@@ -31,11 +31,11 @@ class Scan:
 
     def matching(self, event: Event) -> list[Subscription]:
         """Return the subscriptions that cover the event, by id."""
-        return [one for one in self._all() if one.matches(event)]
+        return [subscription for subscription in self._all() if subscription.matches(event)]
 
     def touching(self, event: Event) -> list[Subscription]:
         """Return the subscriptions of which at least one predicate holds, by id."""
-        return [one for one in self._all() if one.touches(event)]
+        return [subscription for subscription in self._all() if subscription.touches(event)]
 
     def top(
         self,
@@ -44,7 +44,10 @@ class Scan:
         score: Callable[[Event, Subscription], float | None] | None = None,
     ) -> list[tuple[str, float]]:
         """Return the k best by `score`, ties by smaller id."""
-        scored = ((one.id, (score or _exact)(event, one)) for one in self._all())
+        scored = (
+            (subscription.id, (score or _exact)(event, subscription))
+            for subscription in self._all()
+        )
         present = [(name, value) for name, value in scored if value is not None]
         return nsmallest(k, present, key=lambda pair: (-pair[1], pair[0]))
 
@@ -60,7 +63,9 @@ class Scan:
         """Return all subscriptions by id, and count them."""
         if self._by_id is None:
             self._by_id = [self._subscriptions[name] for name in sorted(self._subscriptions)]
-            self._size = sum(len(group) for one in self._by_id for group in one.conjunctions)
+            self._size = sum(
+                len(group) for subscription in self._by_id for group in subscription.conjunctions
+            )
         self._tested += len(self._by_id)
         self._predicates += self._size
         return self._by_id

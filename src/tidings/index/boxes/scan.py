@@ -74,13 +74,13 @@ class RelaxedBoxScan:
         holds = (boxes.low <= event.below) & (event.above <= boxes.high) & boxes.constrained()
         ids = np.flatnonzero(holds.any(axis=1))
         scores = self._aggregate(np.where(holds[ids], boxes.worth[ids] * event.share, 0.0))
-        wanted = arguments.count("k", k)
-        if 0 < wanted < len(ids):  # rounding in Python is slow: only scores near the best
-            worst = np.partition(scores, -wanted)[-wanted]
+        count = arguments.count("k", k)
+        if 0 < count < len(ids):  # rounding in Python is slow: only scores near the best
+            worst = np.partition(scores, -count)[-count]
             near = scores >= worst - NEAR * (1 + worst)
             ids, scores = ids[near], scores[near]
         scores = np.array([round(score, 12) for score in scores.tolist()])
-        best = np.lexsort((ids, -scores))[:wanted]
+        best = np.lexsort((ids, -scores))[:count]
         return BoxAnswer(ids[best], scores[best])
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:

@@ -55,8 +55,8 @@ class TopkTable:
     @property
     def nbytes(self) -> int:
         """The bytes of the table, of the intervals, and of the tree once it is built."""
-        kept = total_bytes(*vars(self._intervals).values())
-        return self._table.nbytes + kept + (self._deep.nbytes if self._deep else 0)
+        interval_bytes = total_bytes(*vars(self._intervals).values())
+        return self._table.nbytes + interval_bytes + (self._deep.nbytes if self._deep else 0)
 
     @property
     def ranges(self) -> RangeAnswers:
@@ -65,14 +65,14 @@ class TopkTable:
 
     def top(self, q: float, k: int) -> Int64s:
         """Return the k best; a list shorter than `depth` has all stabbed intervals."""
-        wanted = arguments.count("k", k)
-        listed = self._table.top(q, min(wanted, self.depth))
-        return self.deep().top(q, wanted) if len(listed) == self.depth < wanted else listed
+        count = arguments.count("k", k)
+        listed = self._table.top(q, min(count, self.depth))
+        return self.deep().top(q, count) if len(listed) == self.depth < count else listed
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Look up each query, or ask the tree if k is above `depth`."""
-        wanted = arguments.count("k", k)
-        return (self._table if wanted <= self.depth else self.deep()).top_many(qs, wanted)
+        count = arguments.count("k", k)
+        return (self._table if count <= self.depth else self.deep()).top_many(qs, count)
 
     def iterate(self, q: float) -> Iterator[int]:
         """Yield the list, then the ids that follow it in the tree."""

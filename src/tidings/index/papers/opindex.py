@@ -70,7 +70,11 @@ class OpIndex:
             for conjunction in predicate.conjunctions
         )
         self._visits["subscriptions"] += len(counts)
-        complete = {one.subscription for one, count in counts.items() if count == one.size}
+        complete = {
+            conjunction.subscription
+            for conjunction, count in counts.items()
+            if count == conjunction.size
+        }
         return [self._subscriptions[id] for id in sorted(complete)]
 
     def touching(self, event: Event) -> list[Subscription]:

@@ -323,7 +323,7 @@ def relaxed_wide(task: RelaxedTask, tile: int) -> None:
     total = len(task.layout.most) if task.best.scores.shape[1] > 0 else 0
     # Four events fill the vector registers; ranges need two codes each, and there is no such
     # kernel.
-    four, one = event_group(1 if task.events.ranged else 4), event_group(1)
+    four, single = event_group(1 if task.events.ranged else 4), event_group(1)
     width = task.events.below.shape[1] + 1
     for first in range(0, total, tile):
         last, members = min(total, first + tile), 0
@@ -335,7 +335,7 @@ def relaxed_wide(task: RelaxedTask, tile: int) -> None:
                 search_stretch(task, four, first, last)
                 members = 0
         for member in range(members):
-            one.rows[0], one.starts[0] = four.rows[member], four.starts[member]
-            search_stretch(task, one, first, last)
+            single.rows[0], single.starts[0] = four.rows[member], four.starts[member]
+            search_stretch(task, single, first, last)
     for row in range(rows):
         score_waiting(task, row)

@@ -179,8 +179,8 @@ def groups(builder: Any, attributes: Any) -> Iterator[tuple[Any, Any]]:
     rounds = builder.sdiv(builder.add(attributes, ir.Constant(WORD, GROUP - 1)), size)
     with cgutils.for_range(builder, rounds) as group:
         start = builder.mul(group.index, size)
-        left = builder.sub(attributes, start)
-        yield start, builder.select(builder.icmp_signed("<", left, size), left, size)
+        remaining = builder.sub(attributes, start)
+        yield start, builder.select(builder.icmp_signed("<", remaining, size), remaining, size)
 
 
 def load_part(builder: Any, data: Any, place: Any, part: int) -> Any:

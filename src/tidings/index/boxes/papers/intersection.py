@@ -57,15 +57,15 @@ class Intersection:
 
     def top(self, row: Any, k: int) -> BoxAnswer:
         """Return the first k ids that all iterators have in common."""
-        wanted = arguments.count("k", k)
+        count = arguments.count("k", k)
         self._sorted = 0
         event = event_of(self._boxes.attributes, row)
         if event.ranged:
-            return self._scan.top(event, wanted)
+            return self._scan.top(event, count)
         iterators = [
             self._iterate(attribute, value) for attribute, value in enumerate(event.below[0])
         ]
-        common = islice(self._common(iterators), min(wanted, len(self._boxes)))
+        common = islice(self._common(iterators), min(count, len(self._boxes)))
         ids = np.array(list(common), np.int64)
         return BoxAnswer(ids, self._boxes.worth[ids])
 

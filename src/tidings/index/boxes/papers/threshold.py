@@ -63,10 +63,10 @@ class Threshold:
         """Return the k best, from a heap of the k best so far."""
         self._accesses = {"sorted": 0, "random": 0}
         event = event_of(self._boxes.attributes, row)
-        wanted = arguments.count("k", k)
+        count = arguments.count("k", k)
         if not event.plain:
-            return self._scan.top(event, wanted)
-        best = self._search(event.below[0], wanted) if wanted > 0 else []
+            return self._scan.top(event, count)
+        best = self._search(event.below[0], count) if count > 0 else []
         best.sort(reverse=True)
         ids = np.array([-negated for _, negated in best], np.int64)
         return BoxAnswer(ids, np.array([score for score, _ in best], np.float64))

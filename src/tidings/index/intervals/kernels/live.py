@@ -182,7 +182,7 @@ def live_top_many(
     """Answer each query in its row of `out`, TOGETHER rows at a time."""
     width = out.shape[1]
     state, room = np.zeros(STATE, np.int64), np.empty((TOGETHER, 3, width), np.int64)
-    seeds, taken = np.empty(TOGETHER, np.int64), np.empty((TOGETHER, 2), np.int64)
+    seeds, counted = np.empty(TOGETHER, np.int64), np.empty((TOGETHER, 2), np.int64)
     counts[:] = 0
     if width == 0:
         return
@@ -194,11 +194,11 @@ def live_top_many(
             seeds[row], before = grid_seed(grid, q, version, best)
             state[BEGUN] = 0
             after = run_walk(run, q, version, state, best, before)
-            taken[row, 0], taken[row, 1] = after.old, after.new
+            counted[row, 0], counted[row, 1] = after.old, after.new
         for row in range(size):
             q, rest = qs[start + row], room[row]
             best = TwoSources(out[start + row], rest[0], rest[1], rest[2])
-            before = Counts(taken[row, 0], taken[row, 1])
+            before = Counts(counted[row, 0], counted[row, 1])
             after = grid_offer(grid, seeds[row], q, version, best, before)
             counts[start + row] = merge(best, after)
 
@@ -302,8 +302,8 @@ def live_add_many(
     """Add intervals from position `done` on until the grid is full; return how many are done."""
     columns, ids = new.columns, new.ids
     while done < len(ids):
-        one = IntervalChange(columns[0, done], columns[1, done], columns[2, done], ids[done])
-        if not live_add(grid, table, one, version):
+        change = IntervalChange(columns[0, done], columns[1, done], columns[2, done], ids[done])
+        if not live_add(grid, table, change, version):
             break
         done += 1
     return done

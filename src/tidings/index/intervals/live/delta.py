@@ -95,12 +95,12 @@ def with_room(grid: Grid, table: HashTable) -> tuple[Grid, HashTable]:
 
 def living_in(grid: Grid, version: int, since: int = -1) -> KeyedIntervals:
     """Return the intervals that live at a version and were born after version `since`."""
-    taken = int(grid.pool[TAKEN])
-    slots = grid.slots[: taken * SLOTS]
+    slabs = int(grid.pool[TAKEN])
+    slots = grid.slots[: slabs * SLOTS]
     born = slots[:, BORN]
     living = (since < born) & (born <= version) & (version < slots[:, DIED])
-    living &= grid.twins[: taken * SLOTS] != COPY
-    numbers = grid.numbers.reshape(-1, 3, SLOTS)[:taken]
+    living &= grid.twins[: slabs * SLOTS] != COPY
+    numbers = grid.numbers.reshape(-1, 3, SLOTS)[:slabs]
     low, high = numbers[:, 0].ravel()[living], numbers[:, 1].ravel()[living]
     return KeyedIntervals(low, high, slots[living, KEY], slots[living, ID])
 

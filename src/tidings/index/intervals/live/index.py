@@ -412,11 +412,11 @@ class LiveIntervals:
         """
         built = next_version(self._build(frozen))
         with self._lock:
-            seen, killed, self._killed = self._snapshot, self._killed, []
-        built.replay(killed, living_in(seen.grid, seen.version, since=frozen.version))
+            interim, killed, self._killed = self._snapshot, self._killed, []
+        built.replay(killed, living_in(interim.grid, interim.version, since=frozen.version))
         with self._lock:
             last = self._snapshot
-            built.replay(self._killed, living_in(last.grid, last.version, since=seen.version))
+            built.replay(self._killed, living_in(last.grid, last.version, since=interim.version))
             self._serve(built)
             self._killed = []
             self._merge.completed += 1

@@ -262,8 +262,8 @@ def compacted(store: IrStore) -> IrStore:
 def with_slots(store: IrStore, slots: int) -> IrStore:
     """Return the store with another number of slots, above those in use."""
     bounds = np.empty((2, slots + MOST))
-    kept = min(slots, len(store.keys))
-    bounds[:, :kept] = store.bounds[:, :kept]
+    size = min(slots, len(store.keys))
+    bounds[:, :size] = store.bounds[:, :size]
     keys, ties, links = (resized(old, slots) for old in (store.keys, store.ties, store.links))
     return store._replace(bounds=bounds, keys=keys, ties=ties, links=links)
 

@@ -92,8 +92,8 @@ class ConjunctionIndex:
     def intern(self, predicates: Iterable[Predicate]) -> Conjunction:
         """Return the conjunction of some predicates, which is added if it is new."""
         candidates = map(region_of, predicates)
-        wanted = {region.key: self._regions.get(region.key, region) for region in candidates}
-        regions = narrowest(wanted.values())
+        by_key = {region.key: self._regions.get(region.key, region) for region in candidates}
+        regions = narrowest(by_key.values())
         key = in_one_order(regions)
         if key not in self._conjunctions:
             ordered = sorted(regions, key=self._estimated_uses)
@@ -332,7 +332,7 @@ def _widest(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
     """Return the conjunctions that no other one covers."""
     distinct = tuple(dict.fromkeys(conjunctions))
     return tuple(
-        one
-        for one in distinct
-        if not any(other is not one and other.covers(one) for other in distinct)
+        conjunction
+        for conjunction in distinct
+        if not any(other is not conjunction and other.covers(conjunction) for other in distinct)
     )
