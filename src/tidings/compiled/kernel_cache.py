@@ -72,18 +72,18 @@ def kernel_sources(module: str) -> dict[str, bytes]:
 
     It is called while the module is imported: later, the files may have changed.
     """
-    pending, found = [module], dict[str, bytes]()
+    pending, digests = [module], dict[str, bytes]()
     # The kernels of another package may call those of Tidings; numba is in the name of the folder.
     roots = {module.partition(".")[0], _OWN}
     while pending:
         name = pending.pop()
-        if name in found or name.partition(".")[0] not in roots:
+        if name in digests or name.partition(".")[0] not in roots:
             continue
         source = _source_file(name)
         if name == module or not _COMPILERS.isdisjoint(source.imports):
-            found[name] = source.digest
+            digests[name] = source.digest
             pending += source.imports
-    return found
+    return digests
 
 
 def source_stamp(module: str) -> bytes:
@@ -101,8 +101,10 @@ def _constants(module: ModuleType) -> list[str]:
     texts = {name: _constant(value) for name, value in values.items()}
     for name, value in values.items():
         if isinstance(value, ModuleType) and _is_near(value, module):
-            inside = {key: one for key, one in vars(value).items() if not key.startswith("__")}
-            texts |= {f"{name}.{key}": _constant(one) for key, one in inside.items()}
+            inside = {
+                key: member for key, member in vars(value).items() if not key.startswith("__")
+            }
+            texts |= {f"{name}.{key}": _constant(member) for key, member in inside.items()}
     return [f"{name}={text}" for name, text in sorted(texts.items()) if text]
 
 
@@ -129,8 +131,8 @@ def _source_file(name: str) -> SourceFile:
     for match in _IMPORT.finditer(source):
         modules = (match["modules"] or match["source"]).decode()
         names = re.findall(r"\w+", re.sub(r"\bas\s+\w+|#.*", "", (match["names"] or b"").decode()))
-        for one in re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", modules)):
-            imported = resolve_name(one, package)
+        for module in re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", modules)):
+            imported = resolve_name(module, package)
             # A name that is imported from a package may be a module of it.
             imports += [imported, *(f"{imported}.{name}" for name in names)]
     return SourceFile(sha256(source).digest() if source else b"", tuple(imports))

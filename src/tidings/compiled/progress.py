@@ -91,18 +91,20 @@ class CompileProgress(event.Listener):
 
 def called_kernels(kernel: Any) -> set[object]:
     """Return the function of a kernel and those of all kernels that it calls, directly or not."""
-    found, pending = set[object](), [kernel]
+    functions, pending = set[object](), [kernel]
     while pending:
         function = pending.pop().py_func
-        if function in found:
+        if function in functions:
             continue
-        found.add(function)
+        functions.add(function)
         names, values = _names(function.__code__), function.__globals__
         for name in names:
             value = values.get(name)
-            inside = [vars(value).get(one) for one in names] if _is_module(value) else []
-            pending += [one for one in (value, *inside) if isinstance(one, Kernel | LinkedKernel)]
-    return found
+            inside = [vars(value).get(member) for member in names] if _is_module(value) else []
+            pending += [
+                called for called in (value, *inside) if isinstance(called, Kernel | LinkedKernel)
+            ]
+    return functions
 
 
 def _names(code: CodeType) -> set[str]:

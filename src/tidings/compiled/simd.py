@@ -22,8 +22,10 @@ def splat(builder: Any, vector: Any, number: Any) -> Any:
     """Return a vector that holds one number in every lane."""
     lane = ir.IntType(32)
     empty = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(empty, number, ir.Constant(lane, 0))
-    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(lane, vector.count), None))
+    filled = builder.insert_element(empty, number, ir.Constant(lane, 0))
+    return builder.shuffle_vector(
+        filled, empty, ir.Constant(ir.VectorType(lane, vector.count), None)
+    )
 
 
 def compare_bounds(comparison: str, number: Any, lanes: int = LANES) -> Any:

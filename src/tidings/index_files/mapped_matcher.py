@@ -92,9 +92,9 @@ def encoded_ranges(encoded: EncodedSubscriptions, vocabulary: Vocabulary) -> Enc
     boxes = np.repeat(encoded.numbers[encoded.owner].astype(np.int64), encoded.size)
     if (attributes < 0).any() or len(encoded) * len(names) > MOST_CELLS:
         return None
-    seen = np.zeros(len(encoded) * len(names), np.bool_)
-    seen[boxes * len(names) + attributes] = True
-    if np.count_nonzero(seen) < len(boxes):
+    has_range = np.zeros(len(encoded) * len(names), np.bool_)
+    has_range[boxes * len(names) + attributes] = True
+    if np.count_nonzero(has_range) < len(boxes):
         return None  # two ranges of a condition on one attribute
     weights = encoded.weight if len(encoded.weight) else np.ones(len(boxes))
     return EncodedRanges(RangeColumns(boxes, attributes, low, high, weights), names)
@@ -246,7 +246,9 @@ class MappedMatcher:
     def describe(self) -> AccessDescription:
         """Describe what the mapped index consists of; `print` it to read it."""
         segments = tuple(segment.describe() for segment in self._snapshot.segments)
-        dead, nbytes = (sum(getattr(one, name) for one in segments) for name in ("dead", "nbytes"))
+        dead, nbytes = (
+            sum(getattr(segment, name) for segment in segments) for name in ("dead", "nbytes")
+        )
         return AccessDescription(len(self.ids), segments, 0, dead, False, 0, nbytes)
 
     @property

@@ -201,7 +201,7 @@ class SubscriberTable:
         last = np.searchsorted(self._sorted_hashes, keys, "right")
         rows = self._by_hash[np.minimum(first, len(self) - 1)].astype(np.int64)
         pairs = zip(self.names.take(rows).to_pylist(), names, strict=True)
-        rows[~np.fromiter((name == wanted for name, wanted in pairs), np.bool_, len(names))] = -1
+        rows[~np.fromiter((name == sought for name, sought in pairs), np.bool_, len(names))] = -1
         for place in np.flatnonzero(last - first > 1).tolist():  # equal hashes are rare
             rows[place] = self.find(names[place])
         return rows

@@ -136,23 +136,23 @@ def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:
     >>> [sorted(level) for level in winnow("abc", [("a", "b"), ("b", "c")])]
     [['a'], ['b'], ['c']]
     """
-    left = set(items)
-    worse, dominating = defaultdict[str, list[str]](list), dict.fromkeys(left, 0)
+    remaining = set(items)
+    worse, dominating = defaultdict[str, list[str]](list), dict.fromkeys(remaining, 0)
     for high, low in set(prefers):
-        if high in left and low in left:
+        if high in remaining and low in remaining:
             worse[high].append(low)
             dominating[low] += 1
     levels = list[set[str]]()
-    level = {item for item in left if not dominating[item]}
+    level = {item for item in remaining if not dominating[item]}
     while level:
         levels.append(level)
-        left -= level
+        remaining -= level
         dominated = [low for high in level for low in worse[high]]
         for low in dominated:
             dominating[low] -= 1
         level = {low for low in dominated if not dominating[low]}
-    if left:
-        raise InvalidSubscription(f"preferences form a cycle: {_cycle(left, prefers)}")
+    if remaining:
+        raise InvalidSubscription(f"preferences form a cycle: {_cycle(remaining, prefers)}")
     return levels
 
 

@@ -39,7 +39,7 @@ class Jumping:
             raise InvalidPolicy("a step that is a duration needs a length that is a duration")
         pairs = ((self.step.count, self.length.count), (self.step.us, self.length.us))
         if any(step and size and step > size for step, size in pairs):
-            step, size = (shown(each.to_form()).strip("'") for each in (self.step, self.length))
+            step, size = (shown(span.to_form()).strip("'") for span in (self.step, self.length))
             raise InvalidPolicy(f"step {step} is above length {size}: events would be skipped")
 
     def open(self, chooser: Chooser) -> "JumpingWindow":
