@@ -146,5 +146,5 @@ def most_relevant(chosen: Int64s, places: Int64s, k: int) -> Int64s:
     if len(chosen) <= k:
         return chosen
     limit = np.sort(places[chosen])[k - 1]
-    kept: Int64s = chosen[places[chosen] <= limit]
-    return kept
+    relevant: Int64s = chosen[places[chosen] <= limit]
+    return relevant

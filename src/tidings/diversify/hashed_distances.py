@@ -108,7 +108,7 @@ def hash_in_process(events: Sequence[Event], distance: Distance) -> HashRows:
     attributes = [event.attributes for event in events]
     starts = offsets([*map(len, attributes)])
     keys = np.fromiter(map(hash, chain.from_iterable(attributes)), np.int64, int(starts[-1]))
-    values = [*chain.from_iterable(each.values() for each in attributes)]
+    values = [*chain.from_iterable(values_by_name.values() for values_by_name in attributes)]
     kinds = np.fromiter(map(_KINDS.get, map(type, values), repeat(-1)), np.int8, len(values))
     marks = np.empty(len(values), np.int64)
     for family, read in ((_STRING, _hashed_texts), (_NUMBER, _number_bits), (-1, _hashed_others)):
@@ -553,10 +553,10 @@ class EventHashes:
     def _number_again(self) -> None:
         """Forget the attributes of events that have left; the others stay in their order."""
         keys = self._pools[0][: self._used]
-        kept = np.unique(keys)
-        keys[:] = np.searchsorted(kept, keys)
+        used = np.unique(keys)
+        keys[:] = np.searchsorted(used, keys)
         hashes = [*self._numbers]  # by number
-        self._numbers = {hashes[number]: new for new, number in enumerate(kept.tolist())}
+        self._numbers = {hashes[number]: new for new, number in enumerate(used.tolist())}
         self._masks = np.zeros((self.capacity, 0), np.int64)
         self._write_masks([])
 

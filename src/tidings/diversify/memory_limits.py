@@ -27,8 +27,8 @@ def check_sets(count: int, k: int, most: int, error: type[TidingsError] = Tiding
     Traceback (most recent call last):
     tidings.errors.TidingsError: the sets of 3 of 9 events are more than the limit optimal_sets = 5
     """
-    sets, others = 1, min(k, count - k)
-    for chosen in range(others):
+    sets, size = 1, min(k, count - k)
+    for chosen in range(size):
         sets = sets * (count - chosen) // (chosen + 1)
         if sets > most:  # sets is at least 2 ** chosen, so the loop ends soon
             raise error(

@@ -45,9 +45,9 @@ class Neighbours:
         distances = self._hashes.row(slot, self._alive)
         near = np.empty(len(distances), np.bool_)
         mark_near(distances, self._alpha, near)
-        others = self._alive[near]
-        self._reserve(others)
-        join_lists(self._lists, slot, others, distances[near])
+        neighbours = self._alive[near]
+        self._reserve(neighbours)
+        join_lists(self._lists, slot, neighbours, distances[near])
         self._alive = np.append(self._alive, slot)
         return slot
 
@@ -85,15 +85,15 @@ class Neighbours:
         size = cover(near, Relevance(rank, rank_place, self._relevant), slots, chosen)
         return place[most_relevant(chosen[:size], rank_place, k)]
 
-    def _reserve(self, others: Int64s) -> None:
-        """Grow the lists to hold all slots, and one more neighbour for each of `others`."""
+    def _reserve(self, neighbours: Int64s) -> None:
+        """Grow the lists to hold all slots, and one more neighbour for each of `neighbours`."""
         ids, distances, counts = self._lists
         rows, width = ids.shape
-        wanted = max(len(others), 1 + int(counts[others].max(initial=0)))
+        needed = max(len(neighbours), 1 + int(counts[neighbours].max(initial=0)))
         capacity = self._hashes.capacity
-        if rows >= capacity and width >= wanted:
+        if rows >= capacity and width >= needed:
             return
-        shape = (capacity, max(width, 2 * wanted if width < wanted else 0))
+        shape = (capacity, max(width, 2 * needed if width < needed else 0))
         grown = PaddedLists(
             np.empty(shape, np.int64), np.empty(shape), np.zeros(capacity, np.int64)
         )

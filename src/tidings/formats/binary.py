@@ -131,16 +131,16 @@ class Frame:
         check(isinstance(about, dict) and about.keys() == {"columns", "header"}, *self._header)
         check(isinstance(about["header"], dict), *self._header)
         shapes = self._shapes(about["columns"], len(state))
-        wanted = at + sum(shape.size for shape in shapes)
-        if wanted != len(state):
-            raise StateError(f"{self.name} has {len(state)} bytes, not {wanted}; {WAY_OUT}")
+        end = at + sum(shape.size for shape in shapes)
+        if end != len(state):
+            raise StateError(f"{self.name} has {len(state)} bytes, not {end}; {WAY_OUT}")
         parts = list[memoryview]()
         for shape in shapes:
             parts.append(state[at : at + shape.size])
             at += shape.size
         pairs = list(zip(shapes, parts, strict=True))
         covered = [part for shape, part in pairs if shape.dtype != _FRAME]
-        actual = _checksum([state[begin : wanted - sum(s.size for s in shapes)], *covered])
+        actual = _checksum([state[begin : end - sum(s.size for s in shapes)], *covered])
         check(actual == checksum, self.name, "its checksum does not match its bytes")
         return about["header"], {shape.name: self._read(shape, part) for shape, part in pairs}
 

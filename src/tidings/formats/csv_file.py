@@ -126,20 +126,20 @@ def _without_bad_rows(path: Path, most_bytes: int) -> _Readable:
     block_bytes = max(_BLOCK_BYTES, min(size, most_bytes) + 2)
     if size <= most_bytes and _is_utf8(content):
         return _Readable(content, block_bytes, dialect)
-    refused, kept = list[BadRecord](), bytearray()
+    refused, readable = list[BadRecord](), bytearray()
     with _opened(content) as file:
         for number, (row, whole) in enumerate(_rows(file, most_bytes)):
             reason = f"the row is longer than the limit record_bytes = {most_bytes:,}"
             if whole:
                 reason = _not_utf8(row)
             if not reason:
-                kept += row
+                readable += row
             elif number == 0:
                 raise InvalidForm(f"the header is longer than record_bytes = {most_bytes:,}")
             else:
                 beginning = row[:_BEGINNING].decode(errors="replace")
                 refused.append(BadRecord({"beginning": beginning}, reason, number))
-    return _Readable(bytes(kept) if refused else content, block_bytes, dialect, refused)
+    return _Readable(bytes(readable) if refused else content, block_bytes, dialect, refused)
 
 
 def _is_utf8(content: Path | bytes) -> bool:

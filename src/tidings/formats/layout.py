@@ -125,9 +125,9 @@ class Layout:
                     f"`tidings lab`, --column {name}=..."
                 )
         used = {*self.renamed, *self.generate}
-        others = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]
-        kept = [name for name in others if self.keeps(name)]
-        return {**self.columns, **dict(zip(kept, kept, strict=True))}
+        remaining = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]
+        names = [name for name in remaining if self.keeps(name)]
+        return {**self.columns, **dict(zip(names, names, strict=True))}
 
     @cached_property
     def converters(self) -> dict[str, Convert]:
@@ -171,9 +171,9 @@ class Layout:
                 form[name] = values.pop(name)
         return form
 
-    def cells(self, others: Cells = AS_READ) -> Cells:
+    def cells(self, plain: Cells = AS_READ) -> Cells:
         """Return the readers of cells, given those of cells without a list or a type."""
-        return others._replace(converters=self.converters) if self.converters else others
+        return plain._replace(converters=self.converters) if self.converters else plain
 
 
 AS_IT_IS: Final = Layout()

@@ -276,16 +276,16 @@ def _pages(file: BinaryIO, size: int, chunk: ThriftStruct) -> Iterator[_Page]:
 
 def _read_page_header(file: BinaryIO, position: int) -> tuple[ThriftStruct, int]:
     """Return a page header and its length; statistics can make it longer than usual."""
-    wanted = _HEADER_BYTES
+    size = _HEADER_BYTES
     while True:
         file.seek(position)
-        content = file.read(wanted)
+        content = file.read(size)
         try:
             return _read_struct(content)
         except InvalidForm:
-            if len(content) < wanted:
+            if len(content) < size:
                 raise
-        wanted *= 16
+        size *= 16
 
 
 def _read_struct(content: bytes) -> tuple[ThriftStruct, int]:

@@ -177,8 +177,8 @@ def _listed(names: Any) -> str:
     >>> _listed(["08:00", "12:00", "17:30"])
     '08:00, 12:00 and 17:30'
     """
-    *others, last = map(str, names)
-    return f"{', '.join(others)} and {last}" if others else last
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _named(part: Any) -> str:
@@ -201,7 +201,7 @@ def _value(value: Any) -> str:
     if isinstance(value, Length):
         return str(value.to_form())
     if isinstance(value, Mapping):
-        return clipped(", ".join(f"{name}: {each}" for name, each in value.items()), 100)
+        return clipped(", ".join(f"{name}: {part}" for name, part in value.items()), 100)
     if callable(value):
         return str(getattr(value, "__name__", type(value).__name__))
     return _named(value) if is_dataclass(value) else str(value)

@@ -68,7 +68,7 @@ class RuleChain:
 
     def _first_deadline(self) -> int | None:
         deadlines = (state.deadline for state in self.states)
-        return min((each for each in deadlines if each is not None), default=None)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _pass_on(self, place: int, picks: Sequence[Pick]) -> list[Pick]:
         """Offer picks to the rules from a place on; return what passes them all."""
@@ -99,17 +99,17 @@ class RuleChain:
         offered to the rules of that name; if there are none, it goes on to the next ones. What
         passes is delivered, and got, when the clock is told next: a pause may come before.
         """
-        left = list(zip(old.names, old.states, strict=True))
+        unmatched = list(zip(old.names, old.states, strict=True))
         for name, state in zip(self.names, self.states, strict=True):
-            same = next((entry for entry in left if entry[0] == name), None)
+            same = next((entry for entry in unmatched if entry[0] == name), None)
             if same is None:
                 state.begin(now_us)
                 continue
-            left.remove(same)
+            unmatched.remove(same)
             state.adopt(same[1], now_us)
         self.owed = list(old.owed)
         for name, state in zip(old.names, old.states, strict=True):
-            place = sum(ORDER.index(each) < ORDER.index(name) for each in self.names)
+            place = sum(ORDER.index(present) < ORDER.index(name) for present in self.names)
             due = state.hand_over(now_us)
             ids = [pick.match.event.id for pick in due]
             state.verdicts += [Verdict(i, name, "released", now_us, RULES_REPLACED) for i in ids]

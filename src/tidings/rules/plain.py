@@ -92,7 +92,7 @@ class _Judge:
             if same is not None:
                 old.remove(same)
         for rule, picks in handed:
-            place = sum(_ORDER.index(each.name) < _ORDER.index(rule.name) for each in self._rules)
+            place = sum(_ORDER.index(other.name) < _ORDER.index(rule.name) for other in self._rules)
             for position, pick in enumerate(picks, start=1):
                 self.enter(place, replace(pick, position=position, at_us=us))
 
@@ -175,7 +175,7 @@ def _continued(rule: Any, old_rule: Any, old: _Memory, us: int) -> _Memory:
         before = rule.calendar.period(present.start - 1)
         new_period = {old_present: present, old_rule.calendar.period(old_present.start - 1): before}
         memory.passed = [present] * old.passed.count(old_present)
-        memory.chosen = [new_period[each] for each in old.chosen if each in new_period]
+        memory.chosen = [new_period[period] for period in old.chosen if period in new_period]
         memory.ranks = list(old.ranks)
     return memory
 

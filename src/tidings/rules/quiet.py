@@ -93,11 +93,11 @@ class QuietState:
 
     def _keep(self, events: Sequence[str], at_us: int) -> None:
         """Drop all other held events."""
-        kept, reason = set(events), Outranked(events)
+        ids, reason = set(events), Outranked(events)
         for pick in self.waiting:
-            if pick.match.event.id not in kept:
+            if pick.match.event.id not in ids:
                 self._judge(pick, "dropped", reason, at_us)
-        self.waiting = [pick for pick in self.waiting if pick.match.event.id in kept]
+        self.waiting = [pick for pick in self.waiting if pick.match.event.id in ids]
 
     def chosen(self, pick: Pick) -> None:
         """Do nothing: only what is due counts."""

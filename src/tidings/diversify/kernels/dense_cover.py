@@ -174,8 +174,8 @@ def subtract(
     """Subtract removed members from the sums of white ones; sum again where digits were lost."""
     current, summed = sums
     fewer = len(members) < len(gone)  # then there is less to sum than to subtract
-    for left in gone[: 0 if fewer else len(gone)]:
-        weight, row = relevance.ranks[left] if relevance.by_rank else 1.0, near.cells[left]
+    for leaver in gone[: 0 if fewer else len(gone)]:
+        weight, row = relevance.ranks[leaver] if relevance.by_rank else 1.0, near.cells[leaver]
         for member in members:
             part = share(near.shares, row[member], near.reach, relevance.by_rank)
             current[member] -= weight * part

@@ -96,10 +96,10 @@ def frequent_marks(lists: InvertedLists) -> FrequentMarks:
     longer = np.zeros(rows + 2, np.int64)
     for mark in range(marks):
         longer[lists.heads[mark + 1] - lists.heads[mark]] += 1
-    shortest, taken = rows + 1, int64(0)
-    while shortest > 1 and taken + longer[shortest - 1] <= FREQUENT:
+    shortest, total = rows + 1, int64(0)
+    while shortest > 1 and total + longer[shortest - 1] <= FREQUENT:
         shortest -= 1
-        taken += longer[shortest]
+        total += longer[shortest]
     frequent = FrequentMarks(np.full(marks, -1, np.int64), np.zeros(rows, np.int64))
     bit = int64(0)
     for mark in range(marks):

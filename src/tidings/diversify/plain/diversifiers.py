@@ -186,8 +186,8 @@ def choose_cover(candidates: Sequence[Candidate], k: int, part: Any, gain: Gain)
         if part.alpha is None
         else cover(candidates, part.alpha, distances, gain)
     )
-    kept = sorted(chosen, key=lambda i: best_first(candidates[i]))[:k]
-    return [i for i in chosen if i in kept]
+    best = sorted(chosen, key=lambda i: best_first(candidates[i]))[:k]
+    return [i for i in chosen if i in best]
 
 
 def pair_distances(candidates: Sequence[Candidate], distance: Distance) -> PairDistances:
