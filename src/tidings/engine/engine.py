@@ -164,7 +164,9 @@ class Engine:
         """Remove a subscriber, its subscriptions and its feed."""
         with self._turn(), self._intake.door(subscriber):
             name = _id("a subscriber", subscriber)
-            owned = [one.id for one in self._stages.matcher.subscriptions_of(name)]
+            owned = [
+                subscription.id for subscription in self._stages.matcher.subscriptions_of(name)
+            ]
             self._stages.remove_subscriber(name)
             self._memory.note_left(name, owned)
 
@@ -196,7 +198,7 @@ class Engine:
                 except Exception as error:  # noqa: BLE001 - a form may hold foreign objects
                     refused.append(self._intake.refuse(record, error))
             present = self._stages.matcher.subscriptions
-            new = [one.id for one in valid if one.id not in present]
+            new = [record.id for record in valid if record.id not in present]
             for subscription, reason in self._stages.add_subscriptions(valid):
                 refused.append(self._intake.refuse(subscription, reason))
             self._memory.note_added(new)
@@ -350,8 +352,8 @@ class Engine:
         read_valid_events(whole)  # refuses a table that has not the columns of events
         whole = whole if isinstance(whole, pa.Table) else pa.Table.from_batches([whole])
         batches = whole.to_batches(max_chunksize=TARGETED)
-        found = [self._target_batch(batch, k, ranks) for batch in batches]
-        return pa.concat_tables(found) if found else TARGETS_BY_EVENT.empty_table()
+        tables = [self._target_batch(batch, k, ranks) for batch in batches]
+        return pa.concat_tables(tables) if tables else TARGETS_BY_EVENT.empty_table()
 
     def _target_batch(self, batch: pa.RecordBatch, k: int, scorer: Scorer) -> pa.Table:
         matcher, limits = self._stages.matcher, self._intake.terms.limits

@@ -161,7 +161,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """Return the explanation in words."""
-        lines = self.standing.lines if self.standing else [str(each) for each in self.rules]
+        lines = self.standing.lines if self.standing else [str(verdict) for verdict in self.rules]
         notes = [f"note: {self.note}"] if self.note else []
         indented = [f"  {line}" for line in (*lines, *notes)]
         verdict = f"{self.event} for {self.subscriber}: {self.verdict}"
@@ -329,7 +329,7 @@ def explain_targets(
     places = others - max(0, len(ranking) - k)
     if places > 0:
         without = _unranked(matcher, event, {name for name, _ in ranking}, min(k + others, total))
-        nearest = nsmallest(places, without, key=lambda one: (missing(one, event), one.id))
+        nearest = nsmallest(places, without, key=lambda other: (missing(other, event), other.id))
         reasons = [_reason(subscription, event, (), None) for subscription in nearest]
         placements += [
             Placement(reason.subscription, event.id, None, None, k, kth, None, reason)

@@ -142,7 +142,7 @@ class Intake:
         """
         if not self._are_in_order(records):
             return chain.from_iterable(map(self.arrive, records))  # read as they are taken
-        ids, times = [one.id for one in records], [one.published_us for one in records]
+        ids, times = [record.id for record in records], [record.published_us for record in records]
         self._published.update(zip(ids, times, strict=True))
         self._arrivals.pass_through(times)
         return self._steps(records)
@@ -154,16 +154,16 @@ class Intake:
             return False
         if self.terms.future_us is not None or not arrivals.passes_through:
             return False
-        if any(type(one) is not Event or one.content is not None for one in records):
+        if any(type(record) is not Event or record.content is not None for record in records):
             return False
-        ids, times = {one.id for one in records}, [one.published_us for one in records]
+        ids, times = {record.id for record in records}, [record.published_us for record in records]
         return (
             len(ids) == len(records)
             and self._published.keys().isdisjoint(ids)
             and (arrivals.watermark_us is None or arrivals.watermark_us <= times[0])
             and times == sorted(times)
-            and all((one.sequence or 0) <= _LAST_GIVEN for one in records)
-            and all(len(one.attributes) <= most for one in records)
+            and all((record.sequence or 0) <= _LAST_GIVEN for record in records)
+            and all(len(record.attributes) <= most for record in records)
         )
 
     def read(self, record: Any) -> Event:

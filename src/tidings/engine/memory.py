@@ -65,8 +65,8 @@ class RememberedEvent(NamedTuple):
         """Return the delivery to a subscriber."""
         if subscriber in self.deliveries:
             return self.deliveries[subscriber]
-        found = (each.find(subscriber) for each in self.columns)
-        return next((delivery for delivery in found if delivery is not None), None)
+        deliveries = (rows.find(subscriber) for rows in self.columns)
+        return next((delivery for delivery in deliveries if delivery is not None), None)
 
 
 class SubscriberChange(NamedTuple):
@@ -204,9 +204,9 @@ class Memory:
     def known_events(self, columns: DeliveryColumns, turns: Int64s) -> KnownEvents:
         """Return the events of deliveries, and which were remembered when they were due."""
         remembered = [self._events.get(name) for name in columns.events]
-        numbers = np.array([each.number if each else -1 for each in remembered], np.int64)
+        numbers = np.array([entry.number if entry else -1 for entry in remembered], np.int64)
         known = numbers[columns.event] >= np.maximum(self._oldest(0) + turns, 0)
-        return KnownEvents([each and each.event for each in remembered], known)
+        return KnownEvents([entry and entry.event for entry in remembered], known)
 
     def _oldest(self, turn: int) -> int:
         """Return the number of the oldest event that is remembered at a turn of the run."""
@@ -317,9 +317,9 @@ class Memory:
             for name in [name for name, number in changes.items() if number < oldest - 1]:
                 del changes[name]
         for name, changed in list(self._rule_changes.items()):
-            kept = [change for change in changed if change.number >= oldest - 1]
-            self._rule_changes[name] = kept
-            if not kept:
+            recent = [change for change in changed if change.number >= oldest - 1]
+            self._rule_changes[name] = recent
+            if not recent:
                 del self._rule_changes[name]
 
 

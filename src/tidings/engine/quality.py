@@ -203,7 +203,9 @@ class Quality:
         assert numbers is not None  # only what is remembered has none
         self._note_served(numbers)
         rows = np.flatnonzero(events.known)
-        published = np.array([0 if one is None else one.published_us for one in events.events])
+        published = np.array(
+            [0 if known is None else known.published_us for known in events.events]
+        )
         subscriber, event = numbers.subscriber[rows], deliveries.event[rows]
         ages_us = int((deliveries.delivered_us[rows] - published[event]).sum())
         names = NumberedNames(numbers.subscribers, numbers.generations[0])
@@ -355,16 +357,16 @@ class PlainSetDiversity:
         event: Int64s,
     ) -> None:
         for name, place in zip(subscriber.tolist(), event.tolist(), strict=True):
-            one = events[place]
-            assert one is not None
-            self.add(subscribers.names[name], one)
+            known = events[place]
+            assert known is not None
+            self.add(subscribers.names[name], known)
 
     def forget(self, subscriber: str) -> None:
         self._last.pop(subscriber, None)
         self._forgotten = self._forgotten.plus(*self._sums.pop(subscriber, Distances()))
 
     def total(self) -> Distances:
-        return reduce(lambda one, other: one.plus(*other), self._sums.values(), self._forgotten)
+        return reduce(lambda sums, added: sums.plus(*added), self._sums.values(), self._forgotten)
 
     def of(self, subscriber: str) -> Distances:
         return self._sums.get(subscriber, Distances())
@@ -407,9 +409,9 @@ class CompiledSetDiversity:
         self._flush()
         slots = np.zeros(len(events), np.int64)
         used = _used(event, len(events))
-        present = [one for place in used if (one := events[place]) is not None]
-        self._add_events([one for one in present if one.id not in self._slots])
-        slots[used] = [self._slots[one.id] for one in present]
+        present = [known for place in used if (known := events[place]) is not None]
+        self._add_events([known for known in present if known.id not in self._slots])
+        slots[used] = [self._slots[known.id] for known in present]
         self._measure(self._rows_of(subscribers, subscriber), slots[event])
 
     def _rows_of(self, subscribers: NumberedNames, numbers: Int64s) -> Int64s:

@@ -99,7 +99,7 @@ def _check_size(state: Mapping[str, Any]) -> None:
 def _names(state: Mapping[str, Any], name: str) -> list[str]:
     """Return an optional list of names."""
     names: list[Any] = _typed(state, name, list) if name in state else []
-    check(all(isinstance(each, str) for each in names), NAME, f"{name} are not all names")
+    check(all(isinstance(item, str) for item in names), NAME, f"{name} are not all names")
     return names
 
 

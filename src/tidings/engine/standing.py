@@ -200,7 +200,7 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
         steps = [step for step in steps if period.start <= step.now.us < period.end]
     elif len(matches) > _MANY and _follows_from_deliveries(policy.window):
         skipped = _Shortcut(policy, matches).take(window, witness, first)
-        steps = [Offered(*each) for each in matches[skipped:]]
+        steps = [Offered(*offer) for offer in matches[skipped:]]
     for match, at in steps:
         if match is not None:
             window.offer(match, at)
@@ -249,15 +249,17 @@ class _Shortcut:
         """Return the snapshot of a plain window that has taken the matches before a place."""
         offers = self._matches[self._taken : stop]
         self._taken = stop
-        self._delivered.update(each.event for each in self._feeds.offer_many(offers))
+        self._delivered.update(delivery.event for delivery in self._feeds.offer_many(offers))
         for match, _ in offers:
             self._buffer.add(match)
         if offers:
             self._buffer.expire(offers[-1][1])
         if self._part.name == "history":
             listed = self._feeds.current(self._owner.id, offers[-1][1]) if offers else []
-            history = {each.event for each in listed}
-            self._buffer.retain([each for each in self._buffer.matches if each.event.id in history])
+            history = {delivery.event for delivery in listed}
+            self._buffer.retain(
+                [match for match in self._buffer.matches if match.event.id in history]
+            )
             return self._buffer.snapshot() | {"held": []}
         held = event_ids(self._buffer.matches)
         return self._buffer.snapshot() | {"delivered": sorted(self._delivered & held)}
@@ -314,10 +316,10 @@ def replay_rules(
 
     The feed begins with the rules of `subscriber`, and goes through the changes in their order.
     """
-    feed, verdicts, left = Feed(subscriber, _choice), list[Verdict](), deque(changes)
+    feed, verdicts, pending = Feed(subscriber, _choice), list[Verdict](), deque(changes)
     for number in range(len(offers) + 1):
-        while left and left[0].offers <= number:
-            change = left.popleft()
+        while pending and pending[0].offers <= number:
+            change = pending.popleft()
             feed.advance(change.now)
             feed.replace(change.subscriber, change.now)
         if number < len(offers):
@@ -325,9 +327,9 @@ def replay_rules(
             if match is not None:
                 feed.offer(match, at)
             feed.advance(at)
-        verdicts += [each for each in feed.take_verdicts() if each.event == event]
+        verdicts += [verdict for verdict in feed.take_verdicts() if verdict.event == event]
     feed.advance(now)
-    verdicts += [each for each in feed.take_verdicts() if each.event == event]
+    verdicts += [verdict for verdict in feed.take_verdicts() if verdict.event == event]
     return tuple(sorted(verdicts, key=lambda verdict: verdict.at_us))
 
 

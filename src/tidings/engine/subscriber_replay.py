@@ -202,26 +202,26 @@ class InterestReplay:
         known = self._matches.get(scorer, {})
         new = [event for event, _ in steps if event and id(event.attributes) not in known]
         known = known | {id(match.attributes): match for match in self._new_matches(scorer, new)}
-        kept, wanted = dict[int, _EventMatch](), list[tuple[Event, Moment, _EventMatch]]()
+        used, ranked = dict[int, _EventMatch](), list[tuple[Event, Moment, _EventMatch]]()
         for event, now in steps:
             if event is not None:
                 key = id(event.attributes)
-                kept[key] = match = known[key]
+                used[key] = match = known[key]
                 if match.rank is not None:
-                    wanted.append((event, now, match))
-        self._matches[scorer] = kept
-        matched = [match.matched for _, _, match in wanted]
+                    ranked.append((event, now, match))
+        self._matches[scorer] = used
+        matched = [match.matched for _, _, match in ranked]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(chain(*matched)))}
         starts, members = runs_of([[numbers[name] for name in names] for names in matched])
         matches = Matches(
-            np.arange(len(wanted) + 1),
-            np.zeros(len(wanted), np.int32),  # the only subscriber
-            np.array([match.rank for _, _, match in wanted], np.float64),
+            np.arange(len(ranked) + 1),
+            np.zeros(len(ranked), np.int32),  # the only subscriber
+            np.array([match.rank for _, _, match in ranked], np.float64),
             starts,
             members,
         )
-        events = [event for event, _, _ in wanted]
-        by_id, moments = {event.id: event for event in events}, [now for _, now, _ in wanted]
+        events = [event for event, _, _ in ranked]
+        by_id, moments = {event.id: event for event in events}, [now for _, now, _ in ranked]
         return _MatchedEvents(events, moments, [*numbers], matches, matched, by_id)
 
     def _new_matches(self, scorer: Scorer, events: Sequence[Event]) -> Iterator[_EventMatch]:

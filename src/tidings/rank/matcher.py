@@ -251,7 +251,7 @@ class Matcher:
 
     def subscriptions_of(self, subscriber: str) -> list[Subscription]:
         """Return the subscriptions of one subscriber, in order of their ids."""
-        return [one for _, one in sorted(self._owned.get(subscriber, {}).items())]
+        return [subscription for _, subscription in sorted(self._owned.get(subscriber, {}).items())]
 
     def matches(self, event: Event) -> list[Match]:
         """Return a match for every subscriber that wants the event, in order of their ids."""
@@ -291,7 +291,9 @@ class Matcher:
     def _scorer_kinds(self) -> frozenset[bool]:
         """Return whether there are scorers of whole matches (False) and of partial ones (True)."""
         if self._kinds is None:
-            self._kinds = frozenset(one.policy.scorer.partial for one in self.subscribers.values())
+            self._kinds = frozenset(
+                subscriber.policy.scorer.partial for subscriber in self.subscribers.values()
+            )
         return self._kinds
 
     @property

@@ -166,7 +166,7 @@ class NumericRows:
         try:
             if self._get is None:
                 (name,) = self.names
-                values = [one[name] for one in attributes]
+                values = [event_attributes[name] for event_attributes in attributes]
             else:
                 values = [*chain.from_iterable(map(self._get, attributes))]
             struct.pack_into(f"{rows.size}d", rows.data, 0, *values)
@@ -181,8 +181,8 @@ class NumericRows:
         """Return the rows of events that may lack numbers, value by value."""
         columns, width = self._columns, self._width
         places, values = list[int](), list[float]()
-        for row, one in enumerate(attributes):
-            for name, value in one.items():
+        for row, values_by_name in enumerate(attributes):
+            for name, value in values_by_name.items():
                 column = columns.get(name)
                 if column is None or type(value) in _OTHER_FAMILIES:
                     continue
@@ -275,7 +275,8 @@ class TargetBoxes:
         self._rows = NumericRows(attributes)
         size = len(source.boxed), len(attributes)
         self._live = live_targets(source.columns().boxes(worth, *size))
-        self._rest, self._in_rest = Access(source.rest), {one.id for one in source.rest}
+        self._rest = Access(source.rest)
+        self._in_rest = {subscription.id for subscription in source.rest}
         self._exact, self.newer = scores is not None, 0
         self._known = KnownPairs(np.array([*source.boxed, None], object)[:-1])
         self._texts: pa.Array | None = None
@@ -286,7 +287,7 @@ class TargetBoxes:
 
     def change(self, added: Sequence[Subscription], removed: Sequence[str]) -> None:
         """Delete boxes, and change the rest; a repeated change has no effect."""
-        gone = {*removed, *(one.id for one in added)}
+        gone = {*removed, *(subscription.id for subscription in added)}
         dead = [self._place.pop(name) for name in gone if name in self._place]
         if dead:
             self._live.delete_many(dead)
@@ -294,7 +295,7 @@ class TargetBoxes:
             self._rest.remove_many(old)
         self._in_rest -= gone
         self._rest.add_many(added)
-        self._in_rest.update(one.id for one in added)
+        self._in_rest.update(subscription.id for subscription in added)
         self.newer += len(added)
 
     def top_many(self, events: Sequence[Event], k: int) -> list[list[Scored]] | None:
@@ -556,11 +557,11 @@ class Targets:
         source = BoxSource.of(present)
         size = f"{len(source.boxed):,} boxes of {len(source.attributes)} attributes"
         if 2 * len(source.boxed) < len(present):
-            found = f"{len(source.boxed):,} of {len(present):,}"
-            return BoxChoice(None, f"{found} conditions are ranges")
+            boxed = f"{len(source.boxed):,} of {len(present):,}"
+            return BoxChoice(None, f"{boxed} conditions are ranges")
         if len(source.boxed) * len(source.attributes) > MOST_CELLS:
             return BoxChoice(None, f"{size} would take too much memory")
-        scores = {one.id: own_score(one) for one in present} if exact else None
+        scores = {target.id: own_score(target) for target in present} if exact else None
         boxes = TargetBoxes(source, scores)
         if boxes.top_many(sample, k) is None:
             return BoxChoice(None, "the events have lists, ranges or probabilities")
@@ -569,11 +570,11 @@ class Targets:
             ours = least_seconds(lambda: boxes.top_many(some, k))
             return least_seconds(lambda: self.by_access(some, k, exact)) / ours
 
-        many, one = times_as_fast(sample), times_as_fast(sample[:1])
-        ratio = f"{many:.1f} times as fast as access for {len(sample)} events, {one:.1f} for one"
+        many, single = times_as_fast(sample), times_as_fast(sample[:1])
+        ratio = f"{many:.1f} times as fast as access for {len(sample)} events, {single:.1f} for one"
         if many <= 1:
             return BoxChoice(None, f"boxes are {ratio}")
-        return BoxChoice(boxes, f"they are {ratio}", 1 if one > 1 else FEW)
+        return BoxChoice(boxes, f"they are {ratio}", 1 if single > 1 else FEW)
 
 
 def least_seconds(call: Callable[[], Any]) -> float:

@@ -105,7 +105,10 @@ class PreferenceMethod:
             self._table.set_aggregate(owner.number, scorer.aggregate)
             return scorer.weighted_prefranks(subscriptions, owner.subscriber.prefers)
         self._table.set_aggregate(owner.number, "max")
-        return [1.0 if one.score is None else one.score for one in subscriptions]
+        return [
+            1.0 if subscription.score is None else subscription.score
+            for subscription in subscriptions
+        ]
 
 
 def _cover_groups(owner: Owner) -> list[int]:
@@ -436,8 +439,8 @@ def _nodes_of(subscription: Subscription, node_of: NodeNumbers) -> AnyArray:
 def _edges(graph: PreferenceGraph, node_of: NodeNumbers) -> tuple[AnyArray, AnyArray]:
     """Return the edges, each at the earlier of its nodes, and where those of each node start."""
     ends = sorted(
-        (sorted((node_of[one], node_of[other])), weight)
-        for (one, other), weight in graph.edges.items()
+        (sorted((node_of[first], node_of[second])), weight)
+        for (first, second), weight in graph.edges.items()
     )
     edges = np.zeros(len(ends), EDGE)
     edges["to"] = [to for (_, to), _ in ends]

@@ -288,8 +288,8 @@ class SpanPool:
         """Drop values that no number has, and make room for twice those that are left."""
         ends = np.cumsum(self._sizes)
         shift = np.repeat(self._firsts - (ends - self._sizes), self._sizes)
-        kept = self._values[shift + np.arange(ends[-1])]
+        values = self._values[shift + np.arange(ends[-1])]
         self._firsts = np.where(self._firsts < 0, -1, ends - self._sizes)
-        self._used = len(kept)
-        self._values = np.empty(2 * (len(kept) + size) + 64, self._values.dtype)
-        self._values[: len(kept)] = kept
+        self._used = len(values)
+        self._values = np.empty(2 * (len(values) + size) + 64, self._values.dtype)
+        self._values[: len(values)] = values

@@ -162,7 +162,7 @@ class BulkRanker:
         for name in sorted((self._stale & self._subscribers.keys()) - self._aside):
             subscriber = self._subscribers[name]
             owner = Owner(self._numbers[name], subscriber, self._owned.get(name, {}))
-            method = next(one for one in self._methods if one.supports(owner.scorer))
+            method = next(method for method in self._methods if method.supports(owner.scorer))
             if self._method.get(name) is not method:
                 self._silence(name)
                 self._method[name] = method
