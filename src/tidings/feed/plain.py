@@ -39,7 +39,7 @@ class PlainFeeds:
 
     def take_verdicts(self) -> dict[str, list[Verdict]]:
         verdicts = {name: feed.take_verdicts() for name, feed in self._feeds.items()}
-        return {name: each for name, each in verdicts.items() if each}
+        return {name: listed for name, listed in verdicts.items() if listed}
 
     def drop(self, subscriber: str) -> None:
         self._feed(subscriber)

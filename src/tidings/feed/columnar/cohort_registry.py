@@ -85,7 +85,9 @@ class CohortRegistry:
 
     def numbers_of_objects(self) -> list[int]:
         """Return the numbers of the cohorts whose windows are objects."""
-        return [one for one, cohort in self._cohorts.items() if isinstance(cohort, PythonCohort)]
+        return [
+            number for number, cohort in self._cohorts.items() if isinstance(cohort, PythonCohort)
+        ]
 
     def objects(self) -> Iterator[PythonCohort]:
         """Return the cohorts whose windows are objects."""

@@ -488,7 +488,9 @@ class DuePage:
             among = pc.is_in(deliveries.subscriber, pa.array(sorted(subscribers), pa.string()))
             mask = among.to_numpy(zero_copy_only=False)
         else:
-            mask = np.array([each.subscriber in subscribers for each in deliveries], np.bool_)
+            mask = np.array(
+                [delivery.subscriber in subscribers for delivery in deliveries], np.bool_
+            )
         return self._take(np.flatnonzero(~mask)), self._take(np.flatnonzero(mask))
 
     def objects(self) -> Sequence[Delivery]:

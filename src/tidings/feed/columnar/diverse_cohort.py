@@ -141,9 +141,9 @@ class DiverseCohort:
     @property
     def nbytes(self) -> int:
         """The bytes that the arrays of the windows hold, without the features of events."""
-        kept = (self.kept_place, self.kept_value, self.votes, self.subscriber)
+        columns = (self.kept_place, self.kept_value, self.votes, self.subscriber)
         pools = (getattr(self, name) for name in POOLS)
-        return sum(array.nbytes for array in (self.head, *pools, *self.slabs, *kept))
+        return sum(array.nbytes for array in (self.head, *pools, *self.slabs, *columns))
 
     @property
     def windows(self) -> DiverseWindows:

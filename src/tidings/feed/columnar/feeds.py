@@ -160,8 +160,8 @@ class TableFeeds:
         verdicts = self.rules.take_verdicts()
         for cohort in self.cohorts.objects():
             for feed in cohort.feeds.values():
-                if taken := feed.take_verdicts():
-                    verdicts[feed.subscriber.id] = taken
+                if own := feed.take_verdicts():
+                    verdicts[feed.subscriber.id] = own
         return verdicts
 
     def enrol_many(
@@ -171,25 +171,25 @@ class TableFeeds:
 
         If one of them cannot be opened, none is.
         """
-        table, done = self.tables.subscribers, list[tuple[int, Int32s]]()
+        table, enrolled = self.tables.subscribers, list[tuple[int, Int32s]]()
         numbers, names = table.add_many(subscribers), np.array([*subscribers, None], object)[:-1]
         try:
             cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
             for cohort, indexes in grouped(cohorts[policy_index]):
                 added = numbers[indexes]
                 rows = self.cohorts[cohort].enrol_many(added, names[indexes].tolist())
-                done.append((cohort, rows))
+                enrolled.append((cohort, rows))
                 table.cohort[added], table.row[added] = cohort, rows
             for index, policy in enumerate(policies):
                 if policy.rules and not isinstance(self.cohorts[cohorts[index]], PythonCohort):
                     self.rules.enrol(numbers[policy_index == index], policy)
         except BaseException:
-            self._undo(subscribers, done)
+            self._undo(subscribers, enrolled)
             raise
 
-    def _undo(self, subscribers: Sequence[str], done: Sequence[tuple[int, Int32s]]) -> None:
+    def _undo(self, subscribers: Sequence[str], enrolled: Sequence[tuple[int, Int32s]]) -> None:
         """Close the feeds that were opened before one failed."""
-        for cohort, rows in done:
+        for cohort, rows in enrolled:
             for row in rows.tolist():
                 self.cohorts[cohort].drop(row)
         for name in reversed(subscribers):
@@ -288,7 +288,7 @@ class TableFeeds:
         matched = self.tables.matched
         if matched.crowded:
             handles = [cohort.handles() for cohort in self.cohorts.arrays()]
-            in_use = (matched.flat(each)[1] for each in (*handles, *self.rules.handles()))
+            in_use = (matched.flat(column)[1] for column in (*handles, *self.rules.handles()))
             matched.free_unused([members, *in_use])
         return matched.handles(starts, members, self.copy_sets)
 

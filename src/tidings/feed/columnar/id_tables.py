@@ -250,15 +250,15 @@ class MatchedSets:
         self._runs[start + 1 : self._used] = members
         return ~start
 
-    def _make_room(self, wanted: int, copy: CopySets) -> None:
+    def _make_room(self, needed: int, copy: CopySets) -> None:
         """Compact the pool; double it while it is more than half full."""
-        if self._used + wanted <= len(self._runs):
+        if self._used + needed <= len(self._runs):
             return
         # A window and a rule may refer to one set, of which each gets a copy.
         packed = np.zeros(2 * len(self._runs), np.int32)
         self._used = copy(self._runs, packed, 1)
         size = len(self._runs)
-        while 2 * (self._used + wanted) > size:
+        while 2 * (self._used + needed) > size:
             size *= 2
         packed.resize(size, refcheck=False)
         self._runs = packed

@@ -434,14 +434,14 @@ def merge_runs(
     keys: Int64s | Float64s, order: Int64s, merged: Int64s, start: int, middle: int, stop: int
 ) -> None:
     """Merge two sorted runs of `order`; of equal keys those of the first run come first."""
-    one, other = start, middle
+    first, second = start, middle
     for cell in range(start, stop):
-        if other == stop or (one < middle and not keys[order[other]] < keys[order[one]]):
-            merged[cell] = order[one]
-            one += 1
+        if second == stop or (first < middle and not keys[order[second]] < keys[order[first]]):
+            merged[cell] = order[first]
+            first += 1
         else:
-            merged[cell] = order[other]
-            other += 1
+            merged[cell] = order[second]
+            second += 1
 
 
 @nested

@@ -114,7 +114,7 @@ class RuleRows:
         rows = (self.heads, self.paused, self.subscriber, self.is_restored)
         pools = (getattr(self, name) for pool in self._pools for name in pool.arrays)
         return sum(
-            each.nbytes for each in (*rows, self.end, self.lists, self.rings, *pools, self.packed)
+            array.nbytes for array in (*rows, self.end, self.lists, self.rings, *pools, self.packed)
         )
 
     @property

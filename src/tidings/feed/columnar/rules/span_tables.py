@@ -82,13 +82,13 @@ class SpanTables:
         self.columns = self._columns()
 
     def _columns(self) -> CalendarSpans:
-        spans = np.concatenate([_NOTHING.spans, *(each.spans for each in self._known)])
-        sizes = [len(each.spans) for each in self._known]
+        spans = np.concatenate([_NOTHING.spans, *(known.spans for known in self._known)])
+        sizes = [len(known.spans) for known in self._known]
         return CalendarSpans(
             spans[:, 0].copy(),
             spans[:, 1].copy(),
             np.cumsum([0, *sizes], dtype=np.int64),
-            np.array([each[:2] for each in self._known], np.int64).reshape(-1, 2),
+            np.array([known[:2] for known in self._known], np.int64).reshape(-1, 2),
             np.zeros((len(sizes), LATEST_WIDTH), np.int64),
         )
 

@@ -211,7 +211,7 @@ class RuleTable:
         for number, indexes in grouped(self.group[calls.subscriber]):
             if number >= 0:
                 picks = _selected(chosen, groups == number)
-                self._run(number, picks, OfferTurns(*(each[indexes] for each in calls)), passed)
+                self._run(number, picks, OfferTurns(*(column[indexes] for column in calls)), passed)
         return passed
 
     def _after_choices(
@@ -328,17 +328,17 @@ class RuleTable:
 
     def take_verdicts(self) -> dict[str, list[Verdict]]:
         """Return what rules did since the last call, by subscriber."""
-        found = dict[str, list[tuple[int, Verdict]]]()
+        placed = dict[str, list[tuple[int, Verdict]]]()
         adopted, self._adopted = self._adopted, []
         for subscriber, verdict in adopted:
-            found.setdefault(self._tables.subscribers.names[subscriber], []).append((-1, verdict))
+            placed.setdefault(self._tables.subscribers.names[subscriber], []).append((-1, verdict))
         for columns in self.take_verdict_columns():
             for subscriber, place, verdict in columns.objects(self._tables):
                 name = self._tables.subscribers.names[subscriber]
-                found.setdefault(name, []).append((place, verdict))
+                placed.setdefault(name, []).append((place, verdict))
         return {
             name: [verdict for _, verdict in sorted(verdicts, key=lambda pair: pair[0])]
-            for name, verdicts in found.items()
+            for name, verdicts in placed.items()
         }
 
     def mark_slots(self, alive: Int32s) -> None:
@@ -378,11 +378,11 @@ def _firsts(order: Int64s) -> Int64s:
     return np.flatnonzero(is_first)
 
 
-def _places(order: Int64s, wanted: Int64s) -> Int64s:
+def _places(order: Int64s, numbers: Int64s) -> Int64s:
     """Return where numbers are in an order that has them all; O(1) for each if it has no gaps."""
     if len(order) and order[-1] - order[0] == len(order) - 1:
-        return np.asarray(wanted - order[0])
-    return np.asarray(np.searchsorted(order, wanted))
+        return np.asarray(numbers - order[0])
+    return np.asarray(np.searchsorted(order, numbers))
 
 
 def grouped(groups: Int32s) -> Iterator[tuple[int, Int64s | slice]]:

@@ -94,7 +94,7 @@ class VerdictColumns(NamedTuple):
 
     def of_fate(self, fate: Fate) -> "VerdictColumns":
         """Return the verdicts of one fate."""
-        reasons = [reason for reason, each in FATES.items() if each == fate]
+        reasons = [reason for reason in FATES if FATES[reason] == fate]
         return self._selected(np.isin(self.columns[:, REASON], reasons))
 
     def _selected(self, rows: Bools | Int64s) -> "VerdictColumns":

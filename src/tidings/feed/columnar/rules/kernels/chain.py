@@ -141,15 +141,15 @@ def has_room(
     codes, places, ringed = arrays.codes, len(arrays.codes.kind), arrays.chain.ringed
     verdicts, fits = 0, output.progress[OUT] + more <= len(output.ranks)
     # Earlier rules too: `different` remembers what is delivered at the end of the chain.
-    for each in range(places):
-        line, kind = row * places + each, codes.kind[each]
+    for rule in range(places):
+        line, kind = row * places + rule, codes.kind[rule]
         verdicts += arrays.lists[line, HELD] + 3 * more
         if kind == DIFFERENT:
-            fits = fits and reserve_got(arrays, row * ringed + each, more)
+            fits = fits and reserve_got(arrays, row * ringed + rule, more)
         elif kind == QUOTA and place == 0:  # what another rule releases was chosen before
-            fits = fits and reserve_rank(arrays, row * ringed + each)
-        if each >= place and can_hold(arrays, row, each, us):
-            wanted = min(arrays.lists[line, HELD] + more, most_held(arrays, each))
+            fits = fits and reserve_rank(arrays, row * ringed + rule)
+        if rule >= place and can_hold(arrays, row, rule, us):
+            wanted = min(arrays.lists[line, HELD] + more, most_held(arrays, rule))
             fits = fits and reserve_cells(arrays, line, wanted)
     if fits and output.progress[VERDICTS] + verdicts <= len(output.verdicts):
         return True
@@ -198,9 +198,9 @@ def deliver(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: 
     emit(arrays, output, row, order, cell)
     # What is dropped by a pause, behind the rules, was not got.
     if not arrays.paused[row]:
-        for each in range(len(kinds)):
-            if kinds[each] == DIFFERENT and is_compared(arrays, row * len(kinds) + each, slot):
-                ring = row * arrays.chain.ringed + each
+        for rule in range(len(kinds)):
+            if kinds[rule] == DIFFERENT and is_compared(arrays, row * len(kinds) + rule, slot):
+                ring = row * arrays.chain.ringed + rule
                 push_got(arrays, ring, arrays.held.cell[cell, AT], slot)
 
 
