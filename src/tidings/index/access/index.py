@@ -128,7 +128,7 @@ class Access:
 
     def counters(self) -> dict[str, int]:
         predicates, subscriptions = (
-            self._retired[column] + sum(int(one.counters[column]) for one in self._buffers)
+            self._retired[column] + sum(int(scratch.counters[column]) for scratch in self._buffers)
             for column in (0, 1)
         )
         return {"predicates": predicates, "subscriptions": subscriptions}

@@ -88,7 +88,7 @@ class ScratchBuffers:
         lists = len(stamps.terms) + LEVELS * len(stamps.slots)
         if events.upper is not events.lower or _has_several_values(events):
             # A hull may lead to all nodes of a tree: fewer than two per cell.
-            lists += sum(int(one.postings.cells.sum()) for one in snapshot.segments) * 2
+            lists += sum(int(segment.postings.cells.sum()) for segment in snapshot.segments) * 2
         return MatchScratch(
             stamps,
             self._buffer("taken", len(snapshot.table.subscriptions), np.int32),
@@ -102,8 +102,8 @@ class ScratchBuffers:
 
     def _block_scratch(self, segments: Sequence[Segment]) -> BlockScratch:
         """Return buffers to scan the blocks of any of these segments."""
-        slots = max((len(one.blocks.exact) for one in segments), default=0)
-        blocks = max((len(one.blocks.tested) for one in segments), default=0)
+        slots = max((len(segment.blocks.exact) for segment in segments), default=0)
+        blocks = max((len(segment.blocks.tested) for segment in segments), default=0)
         return BlockScratch(
             self._buffer("codes", SIDES * EVENTS_TOGETHER * slots, np.uint8),
             self._undecided,
@@ -204,7 +204,7 @@ class Query:
             touch = self._touch_scratch(view)
             relaxed_tops(view, self.batch, scratch, touch, scores, out.ravel())
             best = named(view.records.ranks, out, scores, ids)
-            tops = [one + other for one, other in zip(tops, best, strict=True)]
+            tops = [top + more for top, more in zip(tops, best, strict=True)]
         return [nsmallest(k, top, key=best_first) for top in tops]
 
     @property

@@ -97,8 +97,10 @@ class SubscriptionTable:
         last = int(alive.nonzero()[0].max(initial=-1)) + 1
         keeps = alive[:last].tolist()
         held = zip(self.subscriptions.held, self.ids, keeps, strict=False)
-        pairs = [(one, name) if keep else (None, "") for one, name, keep in held]
-        table = SubscriptionTable([one for one, _ in pairs], [name for _, name in pairs])
+        pairs = [(subscription, name) if keep else (None, "") for subscription, name, keep in held]
+        table = SubscriptionTable(
+            [subscription for subscription, _ in pairs], [name for _, name in pairs]
+        )
         scores = list(self.subscriptions.scores.items())  # a copy: readers remove from it
         table.subscriptions.scores = {
             number: score for number, score in scores if number < last and keeps[number]
@@ -291,23 +293,23 @@ class Memtable:
 
     def fits(self, conjunctions: Sequence[StoredConjunction]) -> bool:
         """Return whether there is room for another subscription."""
-        words = sum(HEAD + len(one.words) for one in conjunctions)
-        checks = self._checks + sum(len(one.parts) for one in conjunctions)
+        words = sum(HEAD + len(conjunction.words) for conjunction in conjunctions)
+        checks = self._checks + sum(len(conjunction.parts) for conjunction in conjunctions)
         room = self.size + words <= WORDS and checks <= CHECKS
-        narrow = all(max(one.parts) < 1 << 16 for one in conjunctions)
+        narrow = all(max(conjunction.parts) < 1 << 16 for conjunction in conjunctions)
         return self.count < RECORDS and room and narrow
 
     def append(self, number: int, score: float, conjunctions: Sequence[StoredConjunction]) -> int:
         """Append a subscription; return its rank here."""
         rank, start = self.count, self.size
         words, offsets, ranks = self.records
-        for one in conjunctions:
-            end = start + HEAD + len(one.words)
+        for conjunction in conjunctions:
+            end = start + HEAD + len(conjunction.words)
             words[start], words[start + 1], words[start + 2] = 2 * rank, end, self._checks
-            words[start + HEAD : end] = one.words
-            last = self._checks + len(one.parts)
-            self.weights.part[self._checks : last] = one.parts
-            self.weights.weight[self._checks : last] = one.weights
+            words[start + HEAD : end] = conjunction.words
+            last = self._checks + len(conjunction.parts)
+            self.weights.part[self._checks : last] = conjunction.parts
+            self.weights.weight[self._checks : last] = conjunction.weights
             self._checks, start = last, end
         ranks[2 * rank], self.scores[rank] = number, score
         offsets[rank + 1] = start

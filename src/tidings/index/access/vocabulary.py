@@ -269,8 +269,8 @@ class Vocabulary:
             (self._born, fresh._born, moves.terms),
             (self._slot_born, fresh._slot_born, moves.slots),
         ):
-            kept = np.flatnonzero(move >= 0)
-            new[move[kept]] = old[kept]
+            alive = np.flatnonzero(move >= 0)
+            new[move[alive]] = old[alive]
         fresh.events = self.events
         return fresh, moves
 
@@ -448,8 +448,8 @@ def _write_others(writer: Writer, families: Sequence[Mapping[tuple[str, Any], in
     """Write operands by shape."""
     rows = [
         (number, SHAPES.index(shape), operand, term)
-        for number, others in enumerate(families)
-        for (shape, operand), term in others.items()
+        for number, terms in enumerate(families)
+        for (shape, operand), term in terms.items()
     ]
     pairs = [_operand_texts(operand) for _, _, operand, _ in rows]
     writer.array("sides", np.array([number for number, _, _, _ in rows], np.int32))

@@ -130,7 +130,7 @@ def merged_snapshot(
     table = old.kept(alive)
     segments = [merged] if len(merged) else []
     if len(young):
-        added = [one for one in map(table.subscriptions.__getitem__, young.tolist()) if one]
+        added = list(filter(None, map(table.subscriptions.__getitem__, young.tolist())))
         segments.append(Segment(encode(added, young.tolist(), vocabulary), vocabulary))
     return Snapshot(vocabulary, table, tuple(segments), Memtable(), 0, snapshot.version)
 
@@ -184,18 +184,21 @@ class IndexWriter:
             few = len(added) <= FEW
             # Whatever may fail comes first: nothing has changed by then.
             vocabulary = self.snapshot.vocabulary
-            encoded = [conjunctions_of(one, vocabulary) for one in added] if few else []
+            written = added if few else []
+            encoded = [conjunctions_of(subscription, vocabulary) for subscription in written]
             self._bury(removed, dead)
             numbers = self.snapshot.table.add(added)
-            self._ids.add([one.id for one in added], numbers, self.snapshot.table.ids)
+            self._ids.add(
+                [subscription.id for subscription in added], numbers, self.snapshot.table.ids
+            )
             try:
                 if few:
                     snapshot = self._with_few(added, numbers, encoded)
                 else:
                     snapshot = self._with_segment(added, numbers)
             except BaseException:
-                for one in added:
-                    self._ids.remove(one.id, self.snapshot.table.ids)
+                for subscription in added:
+                    self._ids.remove(subscription.id, self.snapshot.table.ids)
                 raise
             self._publish(snapshot, dead, numbers)
 
@@ -297,7 +300,7 @@ class IndexWriter:
         return numbers
 
     def _check_ids(self, removed: Sequence[str], added: Sequence[Subscription]) -> None:
-        names, ids = [one.id for one in added], self.snapshot.table.ids
+        names, ids = [subscription.id for subscription in added], self.snapshot.table.ids
         for changed in (removed, names):
             if len({*changed}) < len(changed):
                 name = min(name for name, count in Counter(changed).items() if count > 1)
@@ -401,10 +404,12 @@ class IndexWriter:
         Allocations come first: if one fails, nothing has changed.
         """
         new = [segment for segment in segments if segment.serial < 0]
-        places = [(one.numbers.astype(np.intp), np.arange(len(one))) for one in new]
+        places = [(segment.numbers.astype(np.intp), np.arange(len(segment))) for segment in new]
         serials = range(self._serial, self._serial + len(new))
         merging = self._job.segments if self._job else ()
-        homes = {one.serial: one for one in (*merging, *segments) if one.serial >= 0}
+        homes = {
+            segment.serial: segment for segment in (*merging, *segments) if segment.serial >= 0
+        }
         homes |= dict(zip(serials, new, strict=True))
         housed = snapshot._replace(segments=tuple(sorted(segments, key=len, reverse=True)))
         for serial, segment, (numbers, ranks) in zip(serials, new, places, strict=True):
@@ -453,7 +458,9 @@ class IndexWriter:
         if full and not busy:
             self.snapshot = snapshot = self._flushed(snapshot, snapshot.version)
             return MergeJob(snapshot, snapshot.segments, full=True)
-        chosen = segments_to_merge([one for one in snapshot.segments if one not in busy])
+        chosen = segments_to_merge(
+            [segment for segment in snapshot.segments if segment not in busy]
+        )
         if not chosen or (busy and sum(map(len, chosen)) > SMALL):
             return None
         return MergeJob(snapshot, chosen, full=False)
@@ -478,7 +485,7 @@ class IndexWriter:
     def _swap(self, job: MergeJob, merged: Segment, vocabulary: Vocabulary) -> None:
         """Replace the old segments by the new one; if that fails, nothing has changed."""
         copy_tombstones(merged, self.snapshot.table, self._homes)
-        others = [one for one in self.snapshot.segments if one not in job.segments]
+        others = [segment for segment in self.snapshot.segments if segment not in job.segments]
         if job.full:
             self.snapshot = self._after_full_merge(merged, vocabulary, others)
         else:
@@ -491,7 +498,7 @@ class IndexWriter:
     ) -> Snapshot:
         """Return the snapshot after a full merge, with what was added since it started."""
         version = self.snapshot.version
-        young = [one.numbers[one.tombstones > version] for one in others]
+        young = [segment.numbers[segment.tombstones > version] for segment in others]
         memtable = self.snapshot.memtable
         ranks = memtable.records.ranks[: 2 * memtable.count].reshape(-1, 2)
         young.append(ranks[ranks[:, 1] > version, 0])

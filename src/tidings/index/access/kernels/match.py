@@ -288,8 +288,8 @@ def scan_events(
     """Write the *ranks* in the same way, testing every record: for a memtable."""
     for event in range(first, len(starts) - 1):
         stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
-        seen = view.size, view.version
-        count = scan_records(view.records, seen, scratch.stamps, scratch.counters, scratch.ranks)
+        extent = view.size, view.version
+        count = scan_records(view.records, extent, scratch.stamps, scratch.counters, scratch.ranks)
         starts[event + 1] = starts[event] + count
         if starts[event + 1] > len(out):
             return event

@@ -267,13 +267,13 @@ def record_holds(words: Int32s, record: int, stamps: Stamps) -> int:
 
 @inner
 def scan_records(
-    records: Records, seen: tuple[int, int], stamps: Stamps, counters: Int64s, out: Int32s
+    records: Records, extent: tuple[int, int], stamps: Stamps, counters: Int64s, out: Int32s
 ) -> int:
     """Write the ranks that cover the stamped event, testing every record; return their number.
 
-    `seen` holds how many words there are, and the version.
+    `extent` holds how many words there are, and the version.
     """
-    size, version = seen
+    size, version = extent
     count, record, last, checks, tested_records = 0, 0, -1, 0, 0
     while record < size:
         rank = records.words[record] >> 1
