@@ -140,11 +140,11 @@ def calibrate(
 def calibration_of(runs: Sequence[Measurement]) -> Calibration:
     """Return the costs of runs, and those of draws of one trigger from each of them."""
     chance = Random(7)
-    others = [
+    other_fits = [
         fit([replace(run, processor_s=chance.choice(run.triggers)) for run in runs])
         for _ in range(DRAWS if all(run.triggers for run in runs) else 0)
     ]
-    return Calibration(fit(runs), tuple(others))
+    return Calibration(fit(runs), tuple(other_fits))
 
 
 def measure(case: Case, policy: Policy) -> Measurement:
@@ -189,7 +189,7 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     query.awaitTermination()
     if len(marks) != TRIGGERS:
         raise TidingsError(f"the calibration ran {len(marks)} triggers instead of {TRIGGERS}")
-    written = [_bytes_written(each) for each in query.recentProgress][WARM : TRIGGERS - 1]
+    written = [_bytes_written(progress) for progress in query.recentProgress][WARM : TRIGGERS - 1]
     triggers = [after.processor_s - before.processor_s for before, after in pairwise(marks[WARM:])]
     walls = [after.wall_s - before.wall_s for before, after in pairwise(marks[WARM:])]
     most = case.subscribers * held_at_most(policy.window, math.inf)
@@ -211,7 +211,8 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
 def _bytes_written(progress: Any) -> int:
     """Return the bytes that a trigger put into the state store: all buckets that it touched."""
     return sum(
-        each.customMetrics.get("rocksdbTotalBytesWritten", 0) for each in progress.stateOperators
+        operator.customMetrics.get("rocksdbTotalBytesWritten", 0)
+        for operator in progress.stateOperators
     )
 
 
@@ -268,12 +269,12 @@ def _nonnegative(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> l
     scaled /= sizes
     best, least = np.zeros(scaled.shape[1]), np.inf
     for subset in _subsets(scaled.shape[1]):
-        found, *_ = np.linalg.lstsq(scaled[:, subset], np.ones(len(rows)), rcond=None)
-        error = float(np.sum((scaled[:, subset] @ found - 1) ** 2))
-        if (found >= 0).all() and error < least:
+        factors, *_ = np.linalg.lstsq(scaled[:, subset], np.ones(len(rows)), rcond=None)
+        error = float(np.sum((scaled[:, subset] @ factors - 1) ** 2))
+        if (factors >= 0).all() and error < least:
             best, least = np.zeros(scaled.shape[1]), error
-            best[subset] = found
-    return [float(each) for each in best / sizes]
+            best[subset] = factors
+    return [float(factor) for factor in best / sizes]
 
 
 def _subsets(count: int) -> Iterator[list[int]]:

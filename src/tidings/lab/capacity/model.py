@@ -83,11 +83,11 @@ def read_calibration(form: Any) -> Calibration:
     """Return the calibration of a JSON form, as `to_dict` returned it."""
     if not isinstance(form, Mapping):
         return Calibration(read_costs(form))
-    others = form.get("others", [])
-    if not isinstance(others, list):
-        raise InvalidForm(f"calibration: others must be a list of costs, not {shown(others)}")
+    listed = form.get("others", [])
+    if not isinstance(listed, list):
+        raise InvalidForm(f"calibration: others must be a list of costs, not {shown(listed)}")
     costs = {name: cost for name, cost in form.items() if name != "others"}
-    return Calibration(read_costs(costs), tuple(map(read_costs, others)))
+    return Calibration(read_costs(costs), tuple(map(read_costs, listed)))
 
 
 def read_costs(form: Any) -> Costs:
@@ -97,7 +97,7 @@ def read_costs(form: Any) -> Costs:
     """
     if isinstance(form, Mapping):
         form = {"bucket_us": 0.0} | {**form}
-    names = [each.name for each in fields(Costs)]
+    names = [field.name for field in fields(Costs)]
     if not isinstance(form, Mapping) or {*form} != {*names}:
         raise InvalidForm(f"a calibration has the fields {', '.join(names)}, not {shown(form)}")
     for name, cost in form.items():
@@ -228,25 +228,25 @@ def fixed_seconds(costs: Costs, state: float) -> float:
 
 def state_bytes(costs: Costs, demand: Demand) -> float:
     """Return the bytes of all windows, once they are full, and of the ids of a week."""
-    each = costs.subscriber_bytes + demand.held * costs.held_bytes
+    bytes_per_subscriber = costs.subscriber_bytes + demand.held * costs.held_bytes
     week = demand.events_per_s * 7 * DAY_S
     ids = demand.buckets * bucket_id_bytes(week, demand.matches, demand.buckets)
-    return demand.subscribers * each + ids
+    return demand.subscribers * bytes_per_subscriber + ids
 
 
 def trigger_seconds(costs: Costs, demand: Demand) -> float:
     """Return the processor time of one trigger."""
     events = demand.events_per_s * demand.trigger_s
-    each = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
-    return fixed_seconds(costs, state_bytes(costs, demand)) + events * each
+    seconds_per_event = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
+    return fixed_seconds(costs, state_bytes(costs, demand)) + events * seconds_per_event
 
 
 def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
     """Return the throughput of so many cores that do nothing else, with triggers of this length."""
     fixed = fixed_seconds(costs, state_bytes(costs, demand))
     usable = cores * costs.overlap * demand.trigger_s - fixed
-    each = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
-    return max(0.0, usable) / each / demand.trigger_s
+    seconds_per_event = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
+    return max(0.0, usable) / seconds_per_event / demand.trigger_s
 
 
 def cores_for(costs: Costs, demand: Demand) -> int:
@@ -259,14 +259,14 @@ def make_plan(calibration: Calibration, demand: Demand) -> CapacityPlan:
     """Return what a demand takes, at a load of 70 % of the cores' time."""
     costs = calibration.costs
     seconds, cores = trigger_seconds(costs, demand), cores_for(costs, demand)
-    others = [cores, *(cores_for(other, demand) for other in calibration.others)]
+    core_counts = [cores, *(cores_for(other, demand) for other in calibration.others)]
     index, state = demand.subscriptions * costs.index_bytes, state_bytes(costs, demand)
     parts = max(1, math.ceil(index / PART_BYTES))
     buckets = max(demand.buckets, 2 * cores)
     return CapacityPlan(
         cores=cores,
-        fewest_cores=min(others),
-        most_cores=max(others),
+        fewest_cores=min(core_counts),
+        most_cores=max(core_counts),
         memory_bytes=int(index + 2 * state + cores * WORKER_BYTES),
         disk_bytes=int(VERSIONS * index + SNAPSHOTS * state),
         parts=parts,

@@ -20,7 +20,7 @@ def processor_seconds() -> float:
     if me not in usage:
         times = os.times()
         return times.user + times.system
-    ticks = sum(each.ticks for number, each in usage.items() if _descends(number, me, usage))
+    ticks = sum(process.ticks for number, process in usage.items() if _descends(number, me, usage))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
