@@ -17,13 +17,13 @@ _LISTED: Final = 100
 
 def entries(store: Store, subscriber: str | None = None) -> list[Channel]:
     """Return the channels of a subscriber, or of all people, in order of id."""
-    found = store.channels.find(subscriber=subscriber)
-    return [channel for channel in found if channel.kind in KINDS]
+    channels = store.channels.find(subscriber=subscriber)
+    return [channel for channel in channels if channel.kind in KINDS]
 
 
 def find_entry(store: Store, subscriber: str, name: str) -> Channel | None:
     """Return the channel of a subscriber that has an id."""
-    return next((each for each in entries(store, subscriber) if each.id == name), None)
+    return next((entry for entry in entries(store, subscriber) if entry.id == name), None)
 
 
 class EntryDraft(NamedTuple):
@@ -42,13 +42,13 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
     old = find_entry(store, subscriber, name)
     if old is not None and old.kind != person.kind:
         raise InvalidForm(f"channel {shown(name)} is of the kind {old.kind}; remove it first")
-    kept = dict(old.settings) if old is not None else {}
-    is_same = bool(kept) and PersonChannel.of(kept).address == person.address
+    old_settings = dict(old.settings) if old is not None else {}
+    is_same = bool(old_settings) and PersonChannel.of(old_settings).address == person.address
     settings = {
         "person": person.to_dict(),
         # The links in messages to the old address end with it.
-        "secret": kept["secret"] if is_same else secrets.token_urlsafe(_SECRET_BYTES),
-        "verified_us": now_us if verified else kept.get("verified_us") if is_same else None,
+        "secret": old_settings["secret"] if is_same else secrets.token_urlsafe(_SECRET_BYTES),
+        "verified_us": now_us if verified else old_settings.get("verified_us") if is_same else None,
     }
     return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)
 

@@ -228,9 +228,9 @@ class AwsSender:
                 digest = sha256(message.delivery.subscriber.encode()).digest()
                 lanes[digest[0] % _LANES].append(number)
         lists = list(self._lanes.map(partial(self._send_lane, self._publish, messages), lanes))
-        sent = {number: each for outcomes in lists for number, each in outcomes.items()}
+        sent = {number: outcome for outcomes in lists for number, outcome in outcomes.items()}
         outcomes = [sent.get(number, SENT) for number in range(len(messages))]
-        failed = [number for number, each in sent.items() if each.status is Status.FAILED]
+        failed = [number for number, outcome in sent.items() if outcome.status is Status.FAILED]
         self._ahead = frozenset(
             message.key
             for number, message in enumerate(messages)
@@ -249,7 +249,9 @@ class AwsSender:
             else:
                 answers = [failure] * len(numbers)
             outcomes |= zip(numbers, answers, strict=True)
-            failure = next((each for each in answers if each.status is Status.FAILED), failure)
+            failure = next(
+                (answer for answer in answers if answer.status is Status.FAILED), failure
+            )
         return outcomes
 
     def _send_chunk(self, publish: PublishBatch, messages: Sequence[Message]) -> list[Outcome]:

@@ -41,19 +41,19 @@ def read_bounce(content: bytes) -> Bounce | None:
 def _read(content: bytes) -> Bounce | None:
     report: Any = message_from_bytes(content, policy=default)
     parts = [part for part in report.walk() if isinstance(part, Message)]
-    status = next((each for each in parts if _kind(each) == "message/delivery-status"), None)
+    status = next((part for part in parts if _kind(part) == "message/delivery-status"), None)
     if status is None:
         raise InvalidForm("this mail is not a delivery report (multipart/report, RFC 3464)")
     fields = [block for block in status.walk() if block is not status]
     failed = [block for block in fields if str(block.get("Action", "")).strip() == "failed"]
     if not failed:
         return None
-    names = [_NAME.search(str(each.get("Message-ID", ""))) for each in _originals(parts)]
-    name = next((found[1] for found in names if found), None)
+    names = [_NAME.search(str(mail.get("Message-ID", ""))) for mail in _originals(parts)]
+    name = next((match[1] for match in names if match), None)
     if name is None:
         raise InvalidForm("this report does not contain the Message-ID of the bounced mail")
-    said = failed[0].get("Diagnostic-Code") or failed[0].get("Status") or "no reason given"
-    return Bounce(name, plain_line(f"it came back: {said}", _REASON_CHARACTERS))
+    reason = failed[0].get("Diagnostic-Code") or failed[0].get("Status") or "no reason given"
+    return Bounce(name, plain_line(f"it came back: {reason}", _REASON_CHARACTERS))
 
 
 def note_bounce(store: Store, bounce: Bounce) -> FixedDigest | None:

@@ -71,11 +71,11 @@ class CardTemplate:
         """Read the form of a template: an object of texts."""
         if form is not None and not isinstance(form, Mapping):
             raise InvalidForm("a template must be an object of texts such as title and link")
-        given = fields(form or {}, "the template", (), tuple(_DEFAULTS))
+        texts = fields(form or {}, "the template", (), tuple(_DEFAULTS))
         parts = dict[str, TextTemplate]()
         for name, default in _DEFAULTS.items():
             with prefix_errors(f"{name}: ", InvalidForm, InvalidForm):
-                parts[name] = TextTemplate(given.get(name, default))
+                parts[name] = TextTemplate(texts.get(name, default))
         return cls(**parts)
 
     def to_dict(self) -> dict[str, str]:

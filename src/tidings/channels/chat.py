@@ -43,8 +43,8 @@ def read_answer(answer: PostAnswer, now_us: int) -> Outcome:
         return Outcome(Status.LATER, until_us=now_us + _pause_us(answer.retry_after, now_us))
     if not answer.status:
         return Outcome(Status.FAILED, answer.text)
-    said = plain_line(answer.text, _REASON_CHARACTERS)
-    reason = f"the chat answers with status {answer.status}{': ' if said else ''}{said}"
+    words = plain_line(answer.text, _REASON_CHARACTERS)
+    reason = f"the chat answers with status {answer.status}{': ' if words else ''}{words}"
     return Outcome(Status.GONE if answer.status in _GONE else Status.FAILED, reason)
 
 

@@ -64,7 +64,7 @@ class DigestSender:
             return await self._send_again(known)
         digest, outcomes = newest, list[Outcome]()
         for number, delivery in enumerate(known):
-            taken = None
+            deliveries = None
             if digest is None or not digest.covers(delivery.sequence):
                 if newest is not None and delivery.sequence <= newest.last:
                     # Decided about before a crash, whatever the channel takes by now.
@@ -77,13 +77,13 @@ class DigestSender:
                         later = Outcome(Status.LATER, until_us=due_us)
                         return _padded(outcomes, later, len(messages))
                     fix = partial(self._fix, known[number:], newest)
-                    fixed, taken = await self.commits.write(fix)
+                    fixed, deliveries = await self.commits.write(fix)
                     newest = fixed
                 if fixed is None:
                     outcomes.append(_SKIPPED)
                     continue
                 digest = fixed
-            digest, outcome = await self._finish(digest, taken)
+            digest, outcome = await self._finish(digest, deliveries)
             if outcome.status in _STOPPING:
                 return _padded(outcomes, outcome, len(messages))
             outcomes.append(outcome if delivery.sequence in digest.sequences else _SKIPPED)
@@ -119,12 +119,12 @@ class DigestSender:
             upto = last_digest.upto
         else:
             upto = Notifications(store).inbox(self.subscriber).last
-        taken, last = self._take(known, upto, store)
-        name = digest_key(taken)
-        sequences = tuple(delivery.sequence for delivery in taken)
+        deliveries, last = self._take(known, upto, store)
+        name = digest_key(deliveries)
+        sequences = tuple(delivery.sequence for delivery in deliveries)
         digest = FixedDigest(self.key, first, last, upto, sequences, name, self._now_us())
         Digests(store).fix(digest)
-        return digest, taken
+        return digest, deliveries
 
     def _take(
         self, known: Sequence[Delivery], upto: int, store: Transactions
@@ -133,15 +133,15 @@ class DigestSender:
 
         `known` are deliveries without a gap, which need not be read from the store again.
         """
-        taken, page, last = list[Delivery](), known, known[0].sequence - 1
+        deliveries, page, last = list[Delivery](), known, known[0].sequence - 1
         while True:
             for delivery in page:
-                if delivery.sequence > upto or len(taken) == self.transport.most:
-                    return taken, last
+                if delivery.sequence > upto or len(deliveries) == self.transport.most:
+                    return deliveries, last
                 last = delivery.sequence
-                taken += [delivery] if self.person.takes(delivery) else []
+                deliveries += [delivery] if self.person.takes(delivery) else []
             if last >= upto or not page:
-                return taken, upto
+                return deliveries, upto
             page = Notifications(store).after(self.subscriber, last, _PAGE)
 
     async def _finish(
@@ -194,12 +194,12 @@ class DigestSender:
 
     def _deliveries(self, digest: FixedDigest, store: Transactions) -> list[Delivery]:
         """Return the deliveries of a message, without those that were pruned in the meantime."""
-        wanted, found, last = set(digest.sequences), list[Delivery](), digest.first - 1
+        sequences, deliveries, last = set(digest.sequences), list[Delivery](), digest.first - 1
         while last < digest.last:
             page = Notifications(store).after(self.subscriber, last, _PAGE)
-            found += [delivery for delivery in page if delivery.sequence in wanted]
+            deliveries += [delivery for delivery in page if delivery.sequence in sequences]
             last = page[-1].sequence if len(page) == _PAGE else digest.last
-        return found
+        return deliveries
 
     def _now_us(self) -> int:
         return int(self.clock() * SECOND_US)

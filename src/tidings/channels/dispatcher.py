@@ -54,14 +54,14 @@ class SendRate:
     tokens: float = 1.0
     filled_at: float = 0.0
 
-    def most(self, wanted: int, now: float) -> int:
-        """Return how many of the wanted messages may be sent now."""
+    def most(self, count: int, now: float) -> int:
+        """Return how many of `count` messages may be sent now."""
         if self.rate is None:
-            return wanted
+            return count
         gained = (now - self.filled_at) * self.rate
         self.tokens = min(max(1.0, self.rate), self.tokens + gained)
         self.filled_at = now
-        return min(wanted, int(self.tokens))
+        return min(count, int(self.tokens))
 
     def take(self, count: int) -> None:
         """Count messages that were sent."""
@@ -135,7 +135,7 @@ class Dispatcher:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(
-                *(each.sender.close() for each in self._open.values()), return_exceptions=True
+                *(channel.sender.close() for channel in self._open.values()), return_exceptions=True
             )
             watch.close()
 
@@ -178,7 +178,7 @@ class Dispatcher:
         """Return the first channels that have something to send, except those that others serve."""
         kinds, limit = tuple(self._openers), most + len(self._of_others)
         due = await asyncio.to_thread(self._store.outbox.due, kinds, self._now_us(), limit)
-        return [each for each in due if self._of_others.get(each.key) != each.settings]
+        return [channel for channel in due if self._of_others.get(channel.key) != channel.settings]
 
     async def _is_drained(self, deadline: float) -> bool:
         """Return whether nothing is left to send, or the rest has failed for too long."""
@@ -288,6 +288,6 @@ class Dispatcher:
 
 async def _send(sender: Sender, entries: Sequence[OutboxEntry]) -> list[Outcome]:
     """Send the entries that are still there; return the outcome of each."""
-    messages = [Message(each.delivery, each.attempts) for each in entries if each.delivery]
+    messages = [Message(entry.delivery, entry.attempts) for entry in entries if entry.delivery]
     outcomes = iter(await sender.send(messages) if messages else ())
-    return [_PRUNED if each.delivery is None else next(outcomes) for each in entries]
+    return [_PRUNED if entry.delivery is None else next(outcomes) for entry in entries]

@@ -66,18 +66,18 @@ class PersonChannel:
     @classmethod
     def load(cls, form: Mapping[str, Any], rules: TargetRules) -> "PersonChannel":
         """Read the form of a channel; chats may be where webhooks may."""
-        given = fields(form, "the channel", ("kind", "address"), _OPTIONAL)
-        given.pop("id", None)
-        validate.choice("kind", given["kind"], KINDS, InvalidForm)
-        given["address"] = read_address(given["kind"], given["address"], rules)
-        given.setdefault("every", DAILY if given["kind"] == MAIL else AT_ONCE)
-        validate.choice("every", given["every"], EVERY, InvalidForm)
-        if given["every"] != DAILY and {"at", "days"} & given.keys():
+        values = fields(form, "the channel", ("kind", "address"), _OPTIONAL)
+        values.pop("id", None)
+        validate.choice("kind", values["kind"], KINDS, InvalidForm)
+        values["address"] = read_address(values["kind"], values["address"], rules)
+        values.setdefault("every", DAILY if values["kind"] == MAIL else AT_ONCE)
+        validate.choice("every", values["every"], EVERY, InvalidForm)
+        if values["every"] != DAILY and {"at", "days"} & values.keys():
             raise InvalidForm("`at` and `days` belong to every day; leave them out")
         with prefix_errors("", InvalidPolicy, InvalidForm):
-            _read_times(given)
-        _read_route(given)
-        return cls(**given)
+            _read_times(values)
+        _read_route(values)
+        return cls(**values)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "PersonChannel":
@@ -117,30 +117,30 @@ class PersonChannel:
         return calendar.LocalPeriods(self.zone, tuple(map(time.fromisoformat, self.at)), self.days)
 
 
-def _read_times(given: dict[str, Any]) -> None:
-    if "zone" in given:
-        given["zone"] = calendar.read_zone("zone", given["zone"])
-    if "days" in given:
-        given["days"] = calendar.read_days("days", given["days"])
-    if "at" in given:
-        given["at"] = calendar.read_times("at", given["at"]) or (_MORNING,)
+def _read_times(values: dict[str, Any]) -> None:
+    if "zone" in values:
+        values["zone"] = calendar.read_zone("zone", values["zone"])
+    if "days" in values:
+        values["days"] = calendar.read_days("days", values["days"])
+    if "at" in values:
+        values["at"] = calendar.read_times("at", values["at"]) or (_MORNING,)
 
 
-def _read_route(given: dict[str, Any]) -> None:
-    label = given.setdefault("label", "")
+def _read_route(values: dict[str, Any]) -> None:
+    label = values.setdefault("label", "")
     if not isinstance(label, str) or len(label) > _LABEL_CHARACTERS:
         raise InvalidForm(f"`label` is a text of at most {_LABEL_CHARACTERS} characters")
     for name in ("min_rank", "below_rank"):
-        if name in given:
-            given[name] = validate.number(name, given[name], InvalidForm)
-    low, below = given.get("min_rank", 0.0), given.get("below_rank")
+        if name in values:
+            values[name] = validate.number(name, values[name], InvalidForm)
+    low, below = values.get("min_rank", 0.0), values.get("below_rank")
     if below is not None and below <= low:
         raise InvalidForm(f"below_rank {below:g} is not above min_rank {low:g}")
-    if "interests" in given:
-        names = validate.listed(given["interests"], _MOST_INTERESTS)
+    if "interests" in values:
+        names = validate.listed(values["interests"], _MOST_INTERESTS)
         if names is None or len(names) > _MOST_INTERESTS:
             raise InvalidForm(f"`interests` lists at most {_MOST_INTERESTS} ids of subscriptions")
-        given["interests"] = tuple(
+        values["interests"] = tuple(
             validate.name("an id in `interests`", name, InvalidForm) for name in names
         )
 

@@ -30,7 +30,7 @@ def progress_of(
 
     In order, the first message that fails stops the page: it and all after it are sent again.
     """
-    seen = _Seen(in_order=in_order, now_us=now_us, reached=channel.reached)
+    totals = _Seen(in_order=in_order, now_us=now_us, reached=channel.reached)
     retries = page.upto <= channel.reached
     stopped = False
     for entry, outcome in zip(page.entries, outcomes, strict=True):
@@ -38,11 +38,11 @@ def progress_of(
         stops = not retries and (waits or (in_order and outcome.status in _STOPPING))
         stopped = stops or outcome.status is Status.LATER
         if stopped:
-            seen.rest(outcome)
+            totals.rest(outcome)
             break
-        seen.add(entry, outcome)
-    upto = seen.reached if stopped else max(page.upto, seen.reached)
-    return seen.progress(channel, upto)
+        totals.add(entry, outcome)
+    upto = totals.reached if stopped else max(page.upto, totals.reached)
+    return totals.progress(channel, upto)
 
 
 @dataclass

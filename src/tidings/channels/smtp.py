@@ -150,7 +150,7 @@ class SmtpConnections:
             return text
         plain = (user, password, f"\0{user}\0{password}")
         return hider(
-            [*plain, *(b64encode(each.encode(errors="replace")).decode() for each in plain)]
+            [*plain, *(b64encode(part.encode(errors="replace")).decode() for part in plain)]
         )(text)
 
     def _outcome(self, to: str, mail: bytes) -> Outcome:
@@ -178,17 +178,17 @@ class SmtpConnections:
         """
         while True:
             with self._lock:
-                kept = self._idle.pop() if self._idle else None
-            smtp = kept or _connect(self._settings)
+                idle = self._idle.pop() if self._idle else None
+            smtp = idle or _connect(self._settings)
             try:
                 try:
                     _send_envelope(smtp, self._sender, to, len(mail))
                 except smtplib.SMTPServerDisconnected:
-                    if kept is None:
+                    if idle is None:
                         raise
                     continue
                 except smtplib.SMTPSenderRefused as error:
-                    if kept is None or error.smtp_code != _CLOSING:
+                    if idle is None or error.smtp_code != _CLOSING:
                         raise
                     continue
                 return _send_content(smtp, mail)

@@ -90,11 +90,11 @@ def _parse(source: str) -> list[Any]:
         end = tag.end()
     _add_text(open_sections[-1], source[end:], source.count("\n") + 1)
     if len(open_sections) > 1:
-        left = open_sections[-1]
-        sign = "^" if left.inverted else "#"
+        section = open_sections[-1]
+        sign = "^" if section.inverted else "#"
         raise InvalidForm(
-            f"line {left.line}: {{{{{sign}{left.name}}}}} is never closed; write "
-            f"{{{{/{left.name}}}}} after it"
+            f"line {section.line}: {{{{{sign}{section.name}}}}} is never closed; write "
+            f"{{{{/{section.name}}}}} after it"
         )
     return top.parts
 
@@ -116,8 +116,8 @@ def _add_tag(open_sections: list[_Section], tag: str, line: int, *, first: bool)
         _close(open_sections, name, line)
         return
     names = re.split(r"\s+or\s+", name) if not sign else [name]
-    for each in names:
-        if not _NAME.fullmatch(each):
+    for alternative in names:
+        if not _NAME.fullmatch(alternative):
             raise InvalidForm(
                 f"line {line}: {{{{{shown(tag)[1:-1]}}}}} is not a tag; expected one of: "
                 "{{name}}, {{name.part}}, {{name or other}}, {{#name}}, {{^name}}, {{/name}}, "
@@ -174,7 +174,7 @@ def _find(scope: Scope, name: str) -> Any:
     if name == ".":
         return scope[-1]
     first, *rest = name.split(".")
-    value: Any = next((each[first] for each in reversed(scope) if _has(each, first)), None)
+    value: Any = next((context[first] for context in reversed(scope) if _has(context, first)), None)
     for key in rest:
         value = value[key] if _has(value, key) else None
     return value

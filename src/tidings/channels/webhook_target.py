@@ -76,16 +76,16 @@ def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
         raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
     http = _http()
-    given = HIDDEN if "@" in text else shown(text)  # it may hold a password
+    label = HIDDEN if "@" in text else shown(text)  # it may hold a password
     try:
         url: httpx2.URL = http.URL(text)
         is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
     except (http.InvalidURL, ValueError, UnicodeError) as error:
-        reason = "a user or a password does not belong there" if given == HIDDEN else error
-        raise InvalidForm(f"`url` {given} cannot be read: {reason}") from None
+        reason = "a user or a password does not belong there" if label == HIDDEN else error
+        raise InvalidForm(f"`url` {label} cannot be read: {reason}") from None
     if not is_complete or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
         raise InvalidForm(
-            f"`url` is http:// or https:// with a host, without a user or a fragment, not {given}"
+            f"`url` is http:// or https:// with a host, without a user or a fragment, not {label}"
         )
     if not any(fnmatchcase(url.host.lower(), pattern) for pattern in rules.hosts):
         raise InvalidForm(f"webhooks of this service may not go to the host {shown(url.host)}")
@@ -111,10 +111,10 @@ async def resolve(url: "httpx2.URL", rules: TargetRules) -> CheckedTarget:
     name = url.raw_host.decode("ascii").strip("[]")
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        resolved = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise TidingsError(f"{name} cannot be resolved: {error.strerror or error}") from None
-    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in resolved]
     _check(addresses, url, rules)
     return CheckedTarget(url, str(addresses[0]))
 
