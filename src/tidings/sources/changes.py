@@ -241,28 +241,28 @@ class ChangeReader:
         Without its publication, the server may skip changes silently.
         """
         slot, publication = self._options.slot, self._options.publication
-        found = self._read(lambda session: session.rows(_SLOT, publication, slot))
-        if not found or found[0][1] != "pgoutput":
+        rows = self._read(lambda session: session.rows(_SLOT, publication, slot))
+        if not rows or rows[0][1] != "pgoutput":
             raise SourceError(
                 f"{CHANGES}: {self._database.name} has no logical slot {slot!r} of pgoutput; "
                 f"create it with wal_level = logical: CREATE PUBLICATION {publication} FOR TABLE "
                 f"...; SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"
             )
-        if not found[0][2]:
+        if not rows[0][2]:
             raise SourceError(
                 f"{CHANGES}: {self._database.name} has no publication {publication!r}. It has to "
                 f"exist for as long as the slot: drop the slot, CREATE PUBLICATION {publication} "
                 "FOR TABLE ..., create the slot again, and start over with --fresh"
             )
-        return int(found[0][0])
+        return int(rows[0][0])
 
     def _check_column(self) -> None:
         """Refuse a column of messages that no table of the publication has."""
         publication, value = self._options.publication, self._options.value
         if value is None:
             return
-        found = self._read(lambda session: session.rows(_COLUMNS, publication))
-        columns = [name for (name,) in found]
+        rows = self._read(lambda session: session.rows(_COLUMNS, publication))
+        columns = [name for (name,) in rows]
         if columns and value not in columns:
             raise SourceError(
                 f"{CHANGES}: no table of the publication {publication!r} has a column {value!r}, "
@@ -475,8 +475,8 @@ def _array(type_id: int, text: str) -> Any:
         if mark == "{":
             lists.append([])
         elif mark == "}":
-            done = lists.pop()
-            lists[-1].append(done)
+            closed = lists.pop()
+            lists[-1].append(closed)
         elif plain:
             lists[-1].append(None if plain == "NULL" else _value(type_id, plain))
         elif not mark:
@@ -501,10 +501,10 @@ def _time(text: str) -> str:
     >>> _time("2026-01-02 03:04:05.6"), _time("2026-01-02 03:04:05+00"), _time("infinity")
     ('2026-01-02T03:04:05.6Z', '2026-01-02T03:04:05+00:00', 'infinity')
     """
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    timestamp = _TIMESTAMP.fullmatch(text)
+    if timestamp is None:
         return text
-    day, time, zone = found.groups()
+    day, time, zone = timestamp.groups()
     return f"{day}T{time}{'+00:00' if zone else 'Z'}"
 
 

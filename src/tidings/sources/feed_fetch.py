@@ -70,11 +70,11 @@ def fetch(text: str, headers: Mapping[str, str], most_bytes: int, timeout_s: flo
 def _resolve(url: SplitResult) -> _Checked:
     port = url.port or (443 if url.scheme == "https" else 80)
     try:
-        found = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the name is invalid"
         raise SourceError(f"{shown(url.hostname)} cannot be resolved: {reason}") from None
-    addresses = [str(entry[4][0]) for entry in found]
+    addresses = [str(entry[4][0]) for entry in resolved]
     public = all(is_public(ip_address(address.partition("%")[0])) for address in addresses)
     return _Checked(url, addresses[0], public)
 

@@ -163,8 +163,8 @@ class FeedCollector:
         if answer.status == 304:
             return [], {**state, "next_s": now_s + wait_s}
         if answer.status != 200:
-            asked = f"it is polled again in {wait_s:g} s"
-            _LOG.warning("%s: %s answers %d; %s", RSS, _shown(url), answer.status, asked)
+            retry = f"it is polled again in {wait_s:g} s"
+            _LOG.warning("%s: %s answers %d; %s", RSS, _shown(url), answer.status, retry)
             return [], {**state, "next_s": now_s + wait_s}
         entries = list(read_feed(answer.body, url, now_s, options.times))
         return entries, {

@@ -241,10 +241,10 @@ class JetStreamReader:
             subscription = await stream.pull_subscribe(
                 self._options.subject or ">", stream=self._options.stream, config=config
             )
-            left = (await subscription.consumer_info()).num_pending
-            while left:
+            pending = (await subscription.consumer_info()).num_pending
+            while pending:
                 messages = await subscription.fetch(
-                    min(_PAGE, left, span.end - span.start), timeout=self._options.patience_s
+                    min(_PAGE, pending, span.end - span.start), timeout=self._options.patience_s
                 )
                 numbers = [message.metadata.sequence.stream for message in messages]
                 within = [
@@ -256,7 +256,7 @@ class JetStreamReader:
                     yield within
                 if numbers[-1] >= span.end - 1:
                     return
-                left = messages[-1].metadata.num_pending
+                pending = messages[-1].metadata.num_pending
 
     async def _check_start(self, stream: Any, span: Span) -> None:
         """Refuse a range whose first messages the stream has dropped, if that is a loss."""

@@ -183,7 +183,7 @@ def _pattern(text: str) -> str:
 def _listed(text: str) -> tuple[Partition, ...]:
     form, listed = _json("assign", text), tuple[Partition, ...]()
     with suppress(TypeError, ValueError, OverflowError):
-        listed = tuple((topic, int(each)) for topic, ids in form.items() for each in ids)
+        listed = tuple((topic, int(partition)) for topic, ids in form.items() for partition in ids)
     if not listed or not all(0 <= number <= _LAST_PARTITION for _, number in listed):
         raise SourceError(
             f'{KAFKA}: assign must list partitions by topic, such as {{"films":[0,1]}}, not '
@@ -197,7 +197,7 @@ def _offsets(texts: OptionTexts, name: str) -> str | Offsets | None:
     if text is None or text.lower() in (EARLIEST, LATEST):
         return text and text.lower()
     form = _json(name, text)
-    if not all(isinstance(each, dict) and _are_offsets(each) for each in form.values()):
+    if not all(isinstance(offsets, dict) and _are_offsets(offsets) for offsets in form.values()):
         raise SourceError(
             f"{KAFKA}: {name} must be {EARLIEST!r}, {LATEST!r} or offsets by topic and partition, "
             f'such as {{"films":{{"0":23,"1":-2}}}} where -2 is earliest and -1 latest, not '

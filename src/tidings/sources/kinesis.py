@@ -177,13 +177,13 @@ class KinesisStream:
             if positions[shard] != END and all(positions.get(p, END) == END for p in _parents(form))
         ]
         time.sleep(max(0.0, self._looked_at + _LOOK_EVERY_S - time.monotonic()))
-        left = limit
+        remaining = limit
         for number, shard in enumerate(readable):
-            share = None if left is None else -(-left // (len(readable) - number))
-            taken, positions[shard] = self._look_ahead(
+            share = None if remaining is None else -(-remaining // (len(readable) - number))
+            count, positions[shard] = self._look_ahead(
                 shards[shard], positions[shard], latest["until_ms"], share
             )
-            left = None if left is None else left - taken
+            remaining = None if remaining is None else remaining - count
         self._looked_at = time.monotonic()
         return positions
 
@@ -199,7 +199,9 @@ class KinesisStream:
         last = None if span.end == END else int(span.end.removeprefix(_AFTER))
         until = time.monotonic() + self._options.patience_s
         for page in self._pages(span.shard, span.start, patient=True):
-            records = [one for one in page["Records"] if last is None or _number(one) <= last]
+            records = [
+                record for record in page["Records"] if last is None or _number(record) <= last
+            ]
             if records:
                 until = time.monotonic() + self._options.patience_s
                 yield _batch(span.shard, records)
@@ -238,20 +240,20 @@ class KinesisStream:
         self, shard: Mapping[str, Any], position: str, until_ms: int, most: int | None
     ) -> tuple[int, str]:
         """Return how many records can be read, at most `most`, and the position after them."""
-        taken, is_closed = 0, "EndingSequenceNumber" in shard["SequenceNumberRange"]
+        count, is_closed = 0, "EndingSequenceNumber" in shard["SequenceNumberRange"]
         if most == 0:
             return 0, position
         for page in self._pages(shard["ShardId"], position, most):
             for record in page["Records"]:
                 arrived = record["ApproximateArrivalTimestamp"].timestamp() * 1_000
-                if arrived > until_ms or taken == most:
-                    return taken, position
-                taken, position = taken + 1, f"{_AFTER}{record['SequenceNumber']}"
+                if arrived > until_ms or count == most:
+                    return count, position
+                count, position = count + 1, f"{_AFTER}{record['SequenceNumber']}"
             if not page.get("NextShardIterator"):
-                return taken, END
+                return count, END
             if not page["Records"] and not page.get("MillisBehindLatest"):
-                return taken, END if is_closed else position
-        return taken, position
+                return count, END if is_closed else position
+        return count, position
 
     def _pages(
         self, shard: str, position: str, size: int | None = None, *, patient: bool = False
@@ -291,14 +293,14 @@ class KinesisStream:
             raise failure
 
     def _iterator(self, shard: str, position: str) -> str:
-        given: dict[str, Any] = {"ShardIteratorType": position}
+        start: dict[str, Any] = {"ShardIteratorType": position}
         if position.startswith(_AT):
             seconds = int(position.removeprefix(_AT)) / 1_000
-            given = {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": seconds}
+            start = {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": seconds}
         elif position.startswith(_AFTER):
             number = position.removeprefix(_AFTER)
-            given = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": number}
-        answer = self._ask("get_shard_iterator", ShardId=shard, **given)
+            start = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": number}
+        answer = self._ask("get_shard_iterator", ShardId=shard, **start)
         return str(answer["ShardIterator"])
 
     def _shards(self) -> dict[str, Mapping[str, Any]]:
@@ -308,25 +310,26 @@ class KinesisStream:
         while answer.get("NextToken"):
             answer = self._ask("list_shards", NextToken=answer["NextToken"])
             shards += answer["Shards"]
-        return {shard["ShardId"]: shard for shard in sorted(shards, key=lambda one: one["ShardId"])}
+        by_id = {shard["ShardId"]: shard for shard in shards}
+        return dict(sorted(by_id.items()))
 
-    def _ask(self, verb: str, **given: Any) -> Any:
-        if "NextToken" not in given:
-            given = {"StreamName": self._options.stream, **given}
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        if "NextToken" not in arguments:
+            arguments = {"StreamName": self._options.stream, **arguments}
         try:
-            return self._reach(verb, **given)
+            return self._reach(verb, **arguments)
         except (BotoCoreError, ClientError) as error:
             failure = self._failure(error)
         # Raised outside the handler so that it has no context, which may show options.
         raise failure
 
-    def _reach(self, verb: str, **given: Any) -> Any:
+    def _reach(self, verb: str, **arguments: Any) -> Any:
         """Call the service; while it cannot be reached, repeat the call for up to `patience_s`."""
         patience_s = self._options.patience_s
         until = time.monotonic() + patience_s
         while True:
             try:
-                return getattr(self._client, verb)(**given)
+                return getattr(self._client, verb)(**arguments)
             except _AWAY as error:
                 failure = self._failure(error)
             if time.monotonic() > until:

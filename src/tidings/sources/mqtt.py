@@ -185,19 +185,19 @@ class MqttCollector:
             return client
         raise SourceError(f"{MQTT}: {failure}")
 
-    def _on_connect(self, client: Client, *given: Any) -> None:
-        reason = given[2]
+    def _on_connect(self, client: Client, *arguments: Any) -> None:
+        reason = arguments[2]
         if reason.is_failure:
             self._failure = f"the broker refuses: {reason}"
             self._subscribed.set()
             return
         self._failure = None
         # A subscription replaces the same one of an earlier run, without its retained messages.
-        kept = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
-        client.subscribe([(topic, kept) for topic in self._options.topics])
+        new_only = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
+        client.subscribe([(topic, new_only) for topic in self._options.topics])
 
-    def _on_subscribe(self, *given: Any) -> None:
-        failed = [str(code) for code in given[3] if code.is_failure]
+    def _on_subscribe(self, *arguments: Any) -> None:
+        failed = [str(code) for code in arguments[3] if code.is_failure]
         if failed:
             self._failure = f"a topic cannot be subscribed to: {failed[0]}"
         self._busy_at = time.monotonic()

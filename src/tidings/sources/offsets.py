@@ -48,8 +48,8 @@ def from_form(form: Mapping[str, Any]) -> dict[Partition, int]:
     """Return the offsets of a JSON form."""
     return {
         (topic, int(partition)): offset
-        for topic, each in form.items()
-        for partition, offset in each.items()
+        for topic, offsets in form.items()
+        for partition, offset in offsets.items()
     }
 
 
@@ -71,9 +71,9 @@ def advance(start: Offsets, latest: Offsets, limit: int | None) -> dict[Partitio
 def spans(start: Offsets, end: Offsets) -> list[Span]:
     """Return the spans between two offsets, by partition."""
     return [
-        Span(*each, _begin(start, each, end[each]), end[each])
-        for each in sorted(end)
-        if _begin(start, each, end[each]) < end[each]
+        Span(*partition, _begin(start, partition, end[partition]), end[partition])
+        for partition in sorted(end)
+        if _begin(start, partition, end[partition]) < end[partition]
     ]
 
 
