@@ -108,12 +108,12 @@ class Gate:
             return Caller(self.tenants.main, "admin")
         if token is None:
             raise HttpProblem(401, "a bearer token is required", headers=_CHALLENGE)
-        found = tokens.find(token, time.time_ns() * SECOND_US // 10**9)
-        if found is None:
+        login = tokens.find(token, time.time_ns() * SECOND_US // 10**9)
+        if login is None:
             raise HttpProblem(401, "the token is not valid", headers=_CHALLENGE)
         if is_new:
-            self._limit.check(found.id)
-        return Caller(self.tenants.get(found.tenant), found.role, found.subscriber)
+            self._limit.check(login.id)
+        return Caller(self.tenants.get(login.tenant), login.role, login.subscriber)
 
 
 def _bearer(request: Request) -> str | None:

@@ -52,15 +52,15 @@ class SeenAttributes:
     def _form(self, name: str, query: AttributeQuery) -> dict[str, Any]:
         values = self._values[name]
         shown = (_Value(token, count) for token, count in _by_count(values) if _is_short(token))
-        wanted = query.contains.casefold()
-        found = (value for value in shown if wanted in value.written.casefold())
+        text = query.contains.casefold()
+        matching = (value for value in shown if text in value.written.casefold())
         return {
             "name": name,
             "written": render_name(name),
             "publications": self._publications[name],
             "types": sorted({family for family, _ in values}),
             "distinct": len(values),
-            "values": [value.to_dict() for value in islice(found, query.limit)],
+            "values": [value.to_dict() for value in islice(matching, query.limit)],
         }
 
 

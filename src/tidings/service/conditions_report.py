@@ -69,11 +69,16 @@ def report_conditions(tenant: Tenant, limit: int) -> dict[str, Any]:
     return {
         "publications": len(events),
         "subscriptions": len(counts),
-        "broad": [_row(each, matches=counts[each.id]) for each in _found(tenant, broadest)],
+        "broad": [
+            _row(subscription, matches=counts[subscription.id])
+            for subscription in _found(tenant, broadest)
+        ],
         "slow": _slowest(tenant, events, counts, limit),
         "unmatched": {
             "count": len(silent),
-            "items": [_row(each, hint=_hint(each, profile)) for each in unmatched],
+            "items": [
+                _row(subscription, hint=_hint(subscription, profile)) for subscription in unmatched
+            ],
         },
     }
 
@@ -84,9 +89,9 @@ def _slowest(
     """Return the slowest of the candidates: broad conditions, and those that scan texts."""
     broadest = nlargest(_TIMED, counts, key=lambda name: (counts[name], name))
     page = tenant.store.catalogue.page(SUBSCRIPTION, limit=_SCANNED)
-    records = [each.record for each in page if isinstance(each.record, Subscription)]
+    records = [entry.record for entry in page if isinstance(entry.record, Subscription)]
     costly = nlargest(_TIMED, filter(_scans, records), key=_scans)
-    timed = {each.id: each for each in (*_found(tenant, broadest), *costly)}
+    timed = {subscription.id: subscription for subscription in (*_found(tenant, broadest), *costly)}
     costs = measure_costs([*timed.values()], events[:_TIMED_EVENTS])
     slowest = nlargest(limit, costs, key=lambda name: (costs[name], name))
     return [_row(timed[name], microseconds=round(costs[name], 3)) for name in slowest]
@@ -105,8 +110,8 @@ def measure_costs(
         return {}
     least = _matching_s(_NOTHING, events)
     return {
-        each.id: max(0.0, _matching_s(each, events) - least) / len(events) * 1e6
-        for each in subscriptions
+        subscription.id: max(0.0, _matching_s(subscription, events) - least) / len(events) * 1e6
+        for subscription in subscriptions
     }
 
 

@@ -191,8 +191,8 @@ class LivePush:
             self._loop.call_soon_threadsafe(self._tell_of_revocation)
 
     def _tell_of_revocation(self) -> None:
-        told, self._revocation = self._revocation, asyncio.Event()
-        told.set()
+        revoked, self._revocation = self._revocation, asyncio.Event()
+        revoked.set()
 
     def close(self) -> None:
         """End all streams; called in the event loop."""

@@ -442,10 +442,10 @@ _PROBLEMS: Final = {
 }
 
 
-def accepts(schema: str, **others: Sequence[str]) -> dict[str, Any]:
+def accepts(schema: str, **other_schemas: Sequence[str]) -> dict[str, Any]:
     """Return the description of a body: its schema as JSON, and other schemas by media types."""
     content = {"application/json": {"schema": _ref(schema)}}
-    for other, media_types in others.items():
+    for other, media_types in other_schemas.items():
         content |= {media_type: {"schema": _ref(other)} for media_type in media_types}
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
 
@@ -457,8 +457,8 @@ def answers(schema: str, *statuses: int, media_type: str = "application/json") -
         status: {"description": description, **problem} for status, description in _PROBLEMS.items()
     }
     content = {"content": {media_type: {"schema": _ref(schema)}}}
-    first, *others = statuses or (200,)
-    for status in (first, *others):
+    first, *rest = statuses or (200,)
+    for status in (first, *rest):
         responses[status] = {"description": "Done.", **content}
     return {"status_code": first, "response_model": None, "responses": responses}
 

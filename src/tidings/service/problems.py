@@ -133,8 +133,8 @@ def _replaced(form: Any, path: list[str | int], instead: bool) -> Any:
     if isinstance(form, list):
         index = int(key)
         return [*form[:index], *member, *form[index + 1 :]]
-    others = {name: value for name, value in form.items() if name != key}
-    return {**others, key: member[0]} if member else others
+    siblings = {name: value for name, value in form.items() if name != key}
+    return {**siblings, key: member[0]} if member else siblings
 
 
 def find_position(form: Any, pointer: str) -> int | None:

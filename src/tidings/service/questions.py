@@ -38,7 +38,7 @@ def find_interest(caller: Caller, subscriber: str) -> Interest:
     tenant = caller.tenant
     catalogue, most = tenant.store.catalogue, tenant.settings.subscriptions
     entry = catalogue.get(SUBSCRIBER, subscriber)
-    owned = [each.record for each in catalogue.page(SUBSCRIPTION, subscriber, limit=most)]
+    owned = [entry.record for entry in catalogue.page(SUBSCRIPTION, subscriber, limit=most)]
     subscriptions = [record for record in owned if isinstance(record, Subscription)]
     if entry is None and not subscriptions and caller.subscriber is None:
         raise HttpProblem(404, "there is no such subscriber")
@@ -53,7 +53,7 @@ def explain_delivery(caller: Caller, subscriber: str, event: str) -> Form:
     In addition to the explanation, the form has its `text`, and the `events` that it mentions.
     """
     tenant = caller.tenant
-    recent = {each.id: each for each in tenant.recent.events()}
+    recent = {event.id: event for event in tenant.recent.events()}
     if event not in recent:
         detail = "this event is not among the recent publications that the pipeline has processed"
         raise HttpProblem(404, detail, error="InvalidEvent")
@@ -61,7 +61,7 @@ def explain_delivery(caller: Caller, subscriber: str, event: str) -> Form:
     delivery = tenant.store.notifications.get(subscriber, event)
     explanation = _as_delivered(explainer.explain(recent[event]), delivery)
     named = [recent[name] for name in _named(explanation) if name in recent]
-    events = {each.id: _event_form(each) for each in named}
+    events = {event.id: _event_form(event) for event in named}
     return explanation.to_dict() | {"text": str(explanation), "events": events}
 
 
@@ -143,8 +143,8 @@ def _named(explanation: Explanation) -> list[str]:
     """Return the ids of the events that an explanation mentions, its own first."""
     choices = explanation.standing.choices if explanation.standing else ()
     rivals = [rival.event for choice in choices for rival in choice.chosen]
-    others = [verdict.other for verdict in explanation.rules if verdict.other]
-    return [*dict.fromkeys([explanation.event, *rivals, *others])]
+    compared = [verdict.other for verdict in explanation.rules if verdict.other]
+    return [*dict.fromkeys([explanation.event, *rivals, *compared])]
 
 
 def _event_form(event: Event) -> Form:
@@ -180,9 +180,9 @@ def compare(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps, 
     had = {delivery.event for delivery in saved.deliveries}
     has = {delivery.event for delivery in tried.deliveries}
     changes = {
-        "comes": [each for each in tried.deliveries if each.event not in had],
-        "goes": [each for each in saved.deliveries if each.event not in has],
-        "stays": [each for each in tried.deliveries if each.event in had],
+        "comes": [delivery for delivery in tried.deliveries if delivery.event not in had],
+        "goes": [delivery for delivery in saved.deliveries if delivery.event not in has],
+        "stays": [delivery for delivery in tried.deliveries if delivery.event in had],
     }
     return {
         "tried": tried.report.to_dict(),
@@ -205,7 +205,7 @@ def _timeline(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps
     if not recording.steps:
         return None
     published = [step.now.us for step in recording.steps]
-    delivered = [each.delivered_us for each in (*tried.deliveries, *saved.deliveries)]
+    delivered = [delivery.delivered_us for delivery in (*tried.deliveries, *saved.deliveries)]
     start, end = published[0], max([published[-1], *delivered])
     if start == end:
         return None

@@ -90,5 +90,5 @@ class Sampler:
         """Return the samples as columns, the oldest first."""
         with self._lock:
             samples = list(self._samples)
-        columns = {name: [getattr(each, name) for each in samples] for name in Sample._fields}
+        columns = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields}
         return {"times": list(map(format_time, columns.pop("at_us"))), **columns}

@@ -101,15 +101,15 @@ class Tenant:
 
     def _follow(self) -> None:
         """Call the functions in `changed` after each commit."""
-        watch, told = None, True
+        watch, has_called = None, True
         while not self._stop.is_set():
             try:
                 watch = watch or self.store.database.watch()
-                if watch.wait(_LOOK_EVERY_S) or not told:
-                    told = False  # until all of them could read the store
+                if watch.wait(_LOOK_EVERY_S) or not has_called:
+                    has_called = False  # until all of them could read the store
                     for call in self.changed:
                         call()
-                    told = True
+                    has_called = True
                 self.sampler.take_if_due()
             except StoreError as error:
                 _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)

@@ -35,9 +35,9 @@ def list_channels(caller: ReaderCaller, subscriber: PathId) -> Form:
     """Return the channels of a subscriber, in order of id, and the kinds that can be added."""
     check_known(caller, subscriber)
     store, mail = caller.tenant.store, caller.tenant.settings.mail
-    found = address_book.entries(store, subscriber)
+    channels = address_book.entries(store, subscriber)
     return {
-        "items": [address_book.entry_state(store, channel) for channel in found],
+        "items": [address_book.entry_state(store, channel) for channel in channels],
         "kinds": [kind for kind in KINDS if kind != MAIL or mail is not None],
     }
 

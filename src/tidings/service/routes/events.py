@@ -106,12 +106,13 @@ async def _deliveries(caller: Caller, ids: list[str], before: list[Row]) -> list
 def _written_since(tenant: Tenant, before: list[Row]) -> list[Form]:
     """Return the deliveries written since an earlier call of `written`, up to a maximum."""
     store = tenant.store.notifications
-    found, seen = list[Delivery](), {query: last for query, last in before if last is not None}
+    last_read = {query: last for query, last in before if last is not None}
+    deliveries = list[Delivery]()
     for query, last in store.written():
-        first, limit = seen.get(query, -1) + 1, _MOST_DELIVERIES - len(found)
+        first, limit = last_read.get(query, -1) + 1, _MOST_DELIVERIES - len(deliveries)
         if last is not None and last >= first:
-            found += store.of_batches(query, first, last, limit)
-    return [delivery.to_dict() for delivery in found]
+            deliveries += store.of_batches(query, first, last, limit)
+    return [delivery.to_dict() for delivery in deliveries]
 
 
 class PublicationBatch(NamedTuple):

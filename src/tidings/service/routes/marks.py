@@ -27,8 +27,8 @@ def list_marks(
 ) -> Form:
     """Return the marks of a subscriber's notifications, in order of sequence."""
     check_known(caller, subscriber)
-    found = caller.tenant.store.marks.of(subscriber, after, limit)
-    return {"items": [mark.to_dict() for mark in found]}
+    marks = caller.tenant.store.marks.of(subscriber, after, limit)
+    return {"items": [mark.to_dict() for mark in marks]}
 
 
 @router.post("/{subscriber}/marks", **accepts("mark"), **answers("marked"))

@@ -66,7 +66,7 @@ def operations(caller: AdminCaller) -> Form:
             "version": figures.version,
             "applied": figures.applied,
             "step": figures.step,
-            "files": [_index_form(each) for each in tenant.store.log.index_versions()],
+            "files": [_index_form(version) for version in tenant.store.log.index_versions()],
         },
         "letters": {"late": figures.late, "dead": figures.dead},
         "set_aside": {
@@ -106,9 +106,9 @@ def list_letters(
 def retry_letters(caller: AdminCaller, form: FormBody) -> Form:
     """Publish the events of letters again, with the current time; letters without an event stay."""
     ids = load_form(_ids, form)
-    done = caller.tenant.store.letters.publish_again(ids, _now_us())
-    problems = [{"id": number, "detail": reason} for number, reason in done.refused.items()]
-    return {"published": done.published, "problems": problems}
+    outcome = caller.tenant.store.letters.publish_again(ids, _now_us())
+    problems = [{"id": number, "detail": reason} for number, reason in outcome.refused.items()]
+    return {"published": outcome.published, "problems": problems}
 
 
 def _ids(form: Form) -> list[int]:

@@ -59,16 +59,16 @@ def read_page() -> dict[str, PageFile]:
 
 
 def _read(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
-    found = list[tuple[str, PageFile]]()
+    pages = list[tuple[str, PageFile]]()
     for entry in folder.iterdir():
         name = f"{prefix}{entry.name}"
         media_type = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
         if entry.is_dir():
-            found += _read(entry, f"{name}/")
+            pages += _read(entry, f"{name}/")
         elif media_type:
             content = entry.read_bytes()
-            found.append((name, PageFile(content, media_type, f'"{sha256(content).hexdigest()}"')))
-    return found
+            pages.append((name, PageFile(content, media_type, f'"{sha256(content).hexdigest()}"')))
+    return pages
 
 
 # The files are in memory, so the routes below never block and need no threads.

@@ -74,7 +74,9 @@ def _target(caller: Caller, form: Form) -> Form:
         ranking = engine.target(*question[:3])
         return {"items": [{"subscription": name, "score": score} for name, score in ranking]}
     placements = [placement.to_dict() for placement in engine.explain_targets(*question)]
-    best = [each for each in placements if (each["position"] or FOREVER) <= question.k]
+    best = [
+        placement for placement in placements if (placement["position"] or FOREVER) <= question.k
+    ]
     return {"items": best, "others": placements[len(best) :]}
 
 
@@ -114,9 +116,9 @@ def attributes(
     With `name`, only that attribute; with `contains`, only values that contain a text, ignoring
     case.
     """
-    seen = caller.tenant.attributes.seen()
+    recent = caller.tenant.attributes.seen()
     query = AttributeQuery(name, contains, limit)
-    return {"publications": seen.events, "items": seen.find(query)}
+    return {"publications": recent.events, "items": recent.find(query)}
 
 
 @router.post("/conditions:check", **accepts("condition_question"), **answers("condition_answer"))
@@ -166,7 +168,7 @@ def _preview(caller: Caller, form: Form) -> Form:
     policy = tried.subscriber.policy
     distance = policy.diversify.distance  # by which both are measured
     result = replay.run(policy, distance)
-    items = [each.to_dict() for each in result.deliveries[-question.limit :]]
+    items = [delivery.to_dict() for delivery in result.deliveries[-question.limit :]]
     answer = {"publications": len(replay.recording.steps), "items": items}
     if before and saved:
         by_saved = before[0].run(saved.subscriber.policy, distance)
@@ -199,9 +201,9 @@ class PreviewQuestion(NamedTuple):
         owner = saved.subscriber if saved else Subscriber(_SOMEBODY)
         policy = self.policy or owner.policy
         if not self.subscriptions:
-            kept = saved.subscriptions if saved else ()
-            return Interest(Subscriber(owner.id, policy, owner.prefers), kept)
-        owned = [_owned_by(owner.id, each) for each in self.subscriptions]
+            subscriptions = saved.subscriptions if saved else ()
+            return Interest(Subscriber(owner.id, policy, owner.prefers), subscriptions)
+        owned = [_owned_by(owner.id, subscription) for subscription in self.subscriptions]
         return Interest(Subscriber(owner.id, policy), owned)
 
 
@@ -238,7 +240,7 @@ def _preview_question(form: Form, limits: Limits) -> PreviewQuestion:
         raise InvalidForm("`subscriptions` is a list of at most 1,000 subscriptions")
     if "where" in values:
         listed = [{"id": "where", "subscriber": _SOMEBODY, "where": values["where"]}, *listed]
-    subscriptions = [loads_subscription(each, limits) for each in listed]
+    subscriptions = [loads_subscription(form, limits) for form in listed]
     ids = [subscription.id for subscription in subscriptions]
     if len(set(ids)) < len(ids):
         raise InvalidForm(f"subscription {shown(max(ids, key=ids.count))} is listed twice")

@@ -70,13 +70,13 @@ def look(
     request: Request, tenant: Word, key: Word, action: Word, number: Number, sealed: Word
 ) -> Response:
     """Open a link or a picture, or ask for confirmation before changing something."""
-    wanted = _check(request, tenant, key, action, number, sealed)
+    reader_action = _check(request, tenant, key, action, number, sealed)
     if action == OPENED:
-        digest = wanted.store.digests.get(key, number)
-        wanted.mark(list(digest.sequences) if digest else [], OPENED)
+        digest = reader_action.store.digests.get(key, number)
+        reader_action.mark(list(digest.sequences) if digest else [], OPENED)
         return Response(_PIXEL, media_type="image/gif", headers=_HEADERS)
     if action == READ:
-        return _visit(wanted)
+        return _visit(reader_action)
     question, label = _QUESTIONS[action]
     button = f'<form method="post"><button>{escape(label)}</button></form>'
     return _page(question, button)
@@ -87,13 +87,13 @@ def act(
     request: Request, tenant: Word, key: Word, action: Word, number: Number, sealed: Word
 ) -> Response:
     """Pause a channel, or mark a notification."""
-    wanted = _check(request, tenant, key, action, number, sealed)
+    reader_action = _check(request, tenant, key, action, number, sealed)
     if action not in _DONE:
         raise HttpProblem(404, "there is nothing to do at this address")
     if action == PAUSE:
-        wanted.store.channels.pause(key, time.time_ns() * SECOND_US // 10**9)
+        reader_action.store.channels.pause(key, time.time_ns() * SECOND_US // 10**9)
     else:
-        wanted.mark([number], NOT_FOR_ME)
+        reader_action.mark([number], NOT_FOR_ME)
     return _page(_DONE[action], "")
 
 
@@ -119,15 +119,17 @@ def _check(
     return ReaderAction(store, channel, action, number, opened.settings.template)
 
 
-def _visit(wanted: ReaderAction) -> Response:
+def _visit(reader_action: ReaderAction) -> Response:
     """Mark a notification as read, and redirect to its link, which is looked up, not passed."""
-    found = wanted.store.notifications.after(wanted.subscriber, wanted.number - 1, limit=1)
+    notifications = reader_action.store.notifications.after(
+        reader_action.subscriber, reader_action.number - 1, limit=1
+    )
     link = None
-    if found and found[0].sequence == wanted.number:
-        link = wanted.template.card(found[0]).link
+    if notifications and notifications[0].sequence == reader_action.number:
+        link = reader_action.template.card(notifications[0]).link
     if link is None:
         raise HttpProblem(404, "there is nothing at this address")
-    wanted.mark([wanted.number], READ)
+    reader_action.mark([reader_action.number], READ)
     return RedirectResponse(link, 303, headers=_HEADERS)
 
 

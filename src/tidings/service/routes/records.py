@@ -156,8 +156,8 @@ def list_subscriptions(
 @router.post("/subscriptions:import", **accepts("records", lines=JSON_LINES), **answers("imported"))
 async def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
     """Add or replace subscriptions and subscribers, as JSON Lines or an array."""
-    done = await in_thread(_import, caller, body)
-    return done.counts | await _change(caller, done.version, wait)
+    imported = await in_thread(_import, caller, body)
+    return imported.counts | await _change(caller, imported.version, wait)
 
 
 def _import(caller: Caller, body: Body) -> Imported:

@@ -47,15 +47,15 @@ def preview_template(caller: ReaderCaller, form: FormBody) -> Form:
 
 
 def _read(form: Form, service: CardTemplate) -> TemplateQuestion:
-    given = fields(form, "the question", (), ("template", "subscriber", "content"))
+    values = fields(form, "the question", (), ("template", "subscriber", "content"))
     template = service
-    if "template" in given:
+    if "template" in values:
         with prefix_errors("template: ", InvalidForm, InvalidForm):
-            template = CardTemplate.load(given["template"])
-    subscriber = given.get("subscriber")
+            template = CardTemplate.load(values["template"])
+    subscriber = values.get("subscriber")
     if subscriber is not None:
         validate.name("`subscriber`", subscriber, InvalidForm)
-    content = validate.mapping("`content` is an object", given.get("content", SAMPLE), InvalidForm)
+    content = validate.mapping("`content` is an object", values.get("content", SAMPLE), InvalidForm)
     read_content("the question", content, InvalidForm)
     return TemplateQuestion(template, subscriber, content)
 

@@ -61,8 +61,8 @@ def get_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> F
 @router.get("/webhooks", **answers("webhooks"))
 def list_webhooks(caller: ReaderCaller, subscriber: Owner = None) -> Form:
     """Return the webhooks of a subscriber, or of all, in order of id."""
-    found = caller.tenant.store.webhooks.of(_owner(caller, subscriber))
-    return {"items": [_state(caller, webhook) for webhook in found]}
+    webhooks = caller.tenant.store.webhooks.of(_owner(caller, subscriber))
+    return {"items": [_state(caller, webhook) for webhook in webhooks]}
 
 
 @router.delete("/webhooks/{id}", **answers("removed"))
@@ -103,17 +103,19 @@ def _owner(caller: Caller, subscriber: str | None) -> str | None:
 
 
 def _find(caller: Caller, name: str, subscriber: str | None) -> Webhook:
-    found = caller.tenant.store.webhooks.find(name, _owner(caller, subscriber))
-    if not found:
+    webhooks = caller.tenant.store.webhooks.find(name, _owner(caller, subscriber))
+    if not webhooks:
         raise HttpProblem(404, "there is no such webhook")
-    if len(found) > 1:
+    if len(webhooks) > 1:
         raise HttpProblem(409, "several subscribers have a webhook with this id; pass a subscriber")
-    return found[0]
+    return webhooks[0]
 
 
 def _state(caller: Caller, webhook: Webhook) -> Form:
     store = caller.tenant.store
-    failed = [failure_form(each) for each in store.channels.failures(webhook.key, limit=_LISTED)]
+    failed = [
+        failure_form(failure) for failure in store.channels.failures(webhook.key, limit=_LISTED)
+    ]
     last = store.notifications.inbox(webhook.subscriber).last
     return {
         "id": webhook.id,
