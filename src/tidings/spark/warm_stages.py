@@ -29,7 +29,7 @@ def warm_stages(work: Workload) -> None:
         source = FolderSource(build_folder(Path(folder), members), 1)
         stage = MatchStage(source, read_events, BUCKETS)
         batches = list(stage.batches(events_to_table(work.events).to_batches()))
-    policies = ListedPolicies.of({one.id: one for one in work.subscribers})
+    policies = ListedPolicies.of({subscriber.id: subscriber for subscriber in work.subscribers})
     matches = [row for batch in batches for row in batch.to_pylist() if row["kind"] == "matches"]
     for number in range(BUCKETS):
         bucket, restored = Bucket(policies, settings), Bucket(policies, settings)

@@ -132,12 +132,12 @@ def count_rows(table: pa.Table, k: int) -> Iterator[dict[str, Any]]:
     order = np.lexsort((place[owners], keys))
     won = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
     votes = np.bincount(owners[order][won], minlength=size)
-    kept = votes > 0
+    chosen = votes > 0
     if number == 0:
-        kept[best[:k]] = True
+        chosen[best[:k]] = True
     slices = candidates.slices()
-    for slice_number in np.unique(slices[kept]).tolist():
-        places = np.flatnonzero(kept & (slices == slice_number))
+    for slice_number in np.unique(slices[chosen]).tolist():
+        places = np.flatnonzero(chosen & (slices == slice_number))
         counts = {"votes": votes[places], "size": 0 if number else size}
         yield {SLICE: slice_number, **candidates.take(places).row(), **counts}
 
@@ -241,10 +241,10 @@ def diversify_approximately(
     if not isinstance(part, MaxMin | MaxSum | MaxAvg):
         raise InvalidPolicy(f"core-sets are for maxmin, maxsum and maxavg, not {part.name}")
     farthest = MaxMin(part.sigma, part.distance)
-    kept = candidates.mapInArrow(
+    winners = candidates.mapInArrow(
         lambda batches: core_sets(reader, farthest, k, batches), reader.schema
     )
-    return _choose_in_groups(reader, kept, part, k)
+    return _choose_in_groups(reader, winners, part, k)
 
 
 @dataclass(frozen=True)
@@ -411,5 +411,5 @@ def core_sets(
     table = pa.Table.from_batches(partition)
     candidates = reader.candidates(table)
     for rows in reader.rows_by_group(table).values():
-        kept = [rows[i] for i in farthest.choose([candidates[row] for row in rows], k)]
-        yield from table.take(kept).combine_chunks().to_batches()
+        core = [rows[i] for i in farthest.choose([candidates[row] for row in rows], k)]
+        yield from table.take(core).combine_chunks().to_batches()

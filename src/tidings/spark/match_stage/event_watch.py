@@ -95,5 +95,5 @@ class EventWatch:
         counts_parts: Callable[[Subscription], bool] = lambda _: False,
     ) -> Diagnosis:
         """Compare subscriptions with the events that were seen so far."""
-        seen = self._seen.value
-        return diagnose(subscriptions, seen.profile, seen.matched, counts_parts)
+        totals = self._seen.value
+        return diagnose(subscriptions, totals.profile, totals.matched, counts_parts)

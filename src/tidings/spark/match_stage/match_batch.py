@@ -124,8 +124,8 @@ class MatchBatch(NamedTuple):
 
     def without_events(self, events: AbstractSet[str]) -> "MatchBatch":
         """Return the batch without some events."""
-        kept = [position for position, id in enumerate(self.events) if id not in events]
-        return self if len(kept) == len(self.events) else self.select(np.array(kept, np.int64))
+        places = [place for place, id in enumerate(self.events) if id not in events]
+        return self if len(places) == len(self.events) else self.select(np.array(places, np.int64))
 
     def of_subscribers(self, kept: Bools) -> "MatchBatch":
         """Return the matches of the subscribers that a mask keeps, and their events."""

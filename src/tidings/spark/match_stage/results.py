@@ -104,11 +104,11 @@ class TargetStage:
             matcher, numbered = self.source.matcher(part), ROW in rows.schema.names
             plain = rows.drop_columns([ROW]) if numbered else rows
             numbers = rows.column(ROW) if numbered else None
-            if (found := self._by_numbers(matcher, plain, numbers)) is not None:
-                yield found
+            if (answered := self._by_numbers(matcher, plain, numbers)) is not None:
+                yield answered
                 continue
             records = [*self.read(plain)]
-            places = [place for place, one in enumerate(records) if isinstance(one, Event)]
+            places = [place for place, record in enumerate(records) if isinstance(record, Event)]
             numbers = None if numbers is None else numbers.take(pa.array(places, pa.int64()))
             events = [records[place] for place in places]
             done = 0

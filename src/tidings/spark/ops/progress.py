@@ -148,7 +148,9 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
         state_bytes=sum(state.customMetrics.get(_ON_DISK, 0) for state in states),
         memory_bytes=sum(state.memoryUsedBytes for state in states),
         # The publications are the first source: what they lack counts, not what a clock lacks.
-        behind={name: float(each) for one in reversed(sources) for name, each in _behind(one)},
+        behind={
+            name: float(count) for source in reversed(sources) for name, count in _behind(source)
+        },
         reached=dict(_reached(sources)),
         **observed[_EVENTS],
         **observed.get(_OUTCOMES, {}),
@@ -159,7 +161,7 @@ def _reached(sources: Sequence[Any]) -> Iterator[tuple[str, int]]:
     """Yield the offsets of all sources; those of a second one, as a clock is, begin with `1.`."""
     for place, source in enumerate(sources):
         prefix = f"{place}." if place else ""
-        yield from ((prefix + name, each) for name, each in _numbers(source.endOffset).items())
+        yield from ((prefix + name, offset) for name, offset in _numbers(source.endOffset).items())
 
 
 def _behind(source: Any) -> list[tuple[str, Any]]:

@@ -113,13 +113,13 @@ def follow(running: RunningQuery, hide: Hide = str) -> Iterator[Progress]:
 
 def _wait(query: StreamingQuery, gate: SinkGate, hide: Hide) -> bool:
     """Wait a moment; return whether the query has ended."""
-    asked = gate.stop_requested.is_set()
+    stopping = gate.stop_requested.is_set()
     try:
         ended = bool(query.awaitTermination(_POLL_S))  # type: ignore[arg-type]
     except StreamingQueryException as error:
         failure = error
     else:
-        return _stop_if_idle(query, ended=ended) if asked else ended
+        return _stop_if_idle(query, ended=ended) if stopping else ended
     if isinstance(gate.error, Stopped):
         return True
     why = gate.error if isinstance(gate.error, TidingsError) else failure

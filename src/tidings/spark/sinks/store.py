@@ -96,10 +96,10 @@ def append_outcomes(
     before = (appended.delivered + appended.repeated, appended.late, appended.dead)
     # A delivery that the store cannot hold is a dead letter there.
     same = sum(now) == sum(before) and len(late) == appended.late
-    again, others = (
+    again, letters = (
         (_holdable(deliveries), {}) if same else (deliveries, {"late": late, "dead": dead})
     )
-    more = store.notifications.append_columns(f"{query}/{run}", batch, again, **others)
+    more = store.notifications.append_columns(f"{query}/{run}", batch, again, **letters)
     if not same or more.delivered:
         _LOG.warning(
             "batch %d of %s is already stored, with %d deliveries, %d late and %d dead; this time "

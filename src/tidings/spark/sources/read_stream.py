@@ -65,7 +65,7 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
             rows.createOrReplaceTempView(_TABLE)
             return spark.sql(source.select)
         if source.columns:
-            named = [f.expr(each).alias(name) for name, each in source.columns.items()]
+            named = [f.expr(sql).alias(name) for name, sql in source.columns.items()]
             return rows.select(*named, *_others(rows.columns, source), *_hidden(source))
         if source.keep is not None:
             return rows.select(*map(quoted, source.keep), *_hidden(source))
@@ -79,8 +79,8 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
 def _others(columns: Sequence[str], source: SparkSource) -> list[str]:
     """Return the columns to keep beside those of a source that have expressions."""
     used = {*source.columns} | {sql.strip("` ") for sql in source.columns.values()}
-    kept = columns if source.keep is None else source.keep
-    return [quoted(name) for name in kept if name not in used]
+    names = columns if source.keep is None else source.keep
+    return [quoted(name) for name in names if name not in used]
 
 
 def _hidden(source: SparkSource) -> list[Column]:

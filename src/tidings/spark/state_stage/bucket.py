@@ -260,12 +260,12 @@ class Bucket:
 
     def keep_only(self, names: AbstractSet[str]) -> None:
         """Drop all other subscribers, for a trial."""
-        others = [name for name in self.feeds.tables.subscribers.names if name not in names]
-        for name in others:
+        dropped = [name for name in self.feeds.tables.subscribers.names if name not in names]
+        for name in dropped:
             if name in self.feeds:
                 self.feeds.drop(name)
-        kept = np.array([name in names for name in self.waiting.subscribers], np.bool_)
-        self.waiting = self.waiting.of_subscribers(kept)
+        remaining = np.array([name in names for name in self.waiting.subscribers], np.bool_)
+        self.waiting = self.waiting.of_subscribers(remaining)
 
     def drop_events(self, events: AbstractSet[str]) -> None:
         """Drop waiting events."""

@@ -98,8 +98,10 @@ class ListedPolicies:
     def of(cls, subscribers: Mapping[str, Subscriber]) -> "ListedPolicies":
         """Return the policies of subscribers."""
         version = fingerprint(subscriber for _, subscriber in sorted(subscribers.items()))
-        paused = frozenset(name for name, each in subscribers.items() if each.paused)
-        return cls({name: each.policy for name, each in subscribers.items()}, version, paused)
+        paused = frozenset(name for name, subscriber in subscribers.items() if subscriber.paused)
+        return cls(
+            {name: subscriber.policy for name, subscriber in subscribers.items()}, version, paused
+        )
 
     def policies(self) -> "ListedPolicies":
         """Return itself: the policies are the same for every batch."""

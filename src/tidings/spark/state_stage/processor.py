@@ -144,13 +144,13 @@ class Trials:
         subscribers = self._unusable_policies()
         usable = [name for name in self._policies if name not in subscribers]
         built_in = self._of([name for name in usable if not unregistered(self._policies[name])])
-        found = _culprits(
+        failing = _culprits(
             lambda positions: self._run_alone(built_in, positions), range(len(built_in.events))
         )
-        events = {built_in.events[position]: reason for position, reason in found.items()}
-        others = sorted({*self._enrolled, *usable} - subscribers.keys())
+        events = {built_in.events[position]: reason for position, reason in failing.items()}
+        suspects = sorted({*self._enrolled, *usable} - subscribers.keys())
         subscribers |= _culprits(
-            lambda names: self.run_for(frozenset(names), events.keys()), others
+            lambda names: self.run_for(frozenset(names), events.keys()), suspects
         )
         return Culprits(subscribers, events)
 
@@ -177,9 +177,9 @@ class Trials:
         return {name: reason for name, reason in by_name.items() if reason is not None}
 
     def _of(self, names: Iterable[str]) -> MatchBatch:
-        wanted = {*names}
-        kept = [name in wanted for name in self.matches.subscribers]
-        return self.matches.of_subscribers(np.array(kept, np.bool_))
+        chosen = {*names}
+        mask = [name in chosen for name in self.matches.subscribers]
+        return self.matches.of_subscribers(np.array(mask, np.bool_))
 
     def _run_alone(self, batch: MatchBatch, positions: Sequence[int]) -> pa.Table:
         """Run some events through empty windows, all at once."""
