@@ -28,7 +28,7 @@ _BATCH: Final = 10
 _PAGE: Final = 400
 _LANES: Final = 4
 _BATCH_BYTES: Final = 250_000
-"""Of one call; Amazon's limit was 262,144 bytes for long, and emulators keep to it."""
+"""Of one call; Amazon's limit was 262,144 bytes for years, and emulators still enforce it."""
 _BAD_CONTENT: Final = ("InvalidMessageContents", "MessageTooLong", "BatchRequestTooLong")
 _MAYBE_TOO_LONG: Final = ("InvalidParameterValue", "InvalidParameter")
 _GROUP: Final = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")

@@ -35,12 +35,12 @@ _LEASE_S: Final = 10.0
 _RENEW_EVERY_S: Final = 2.5
 _AT_ONCE: Final = 64
 _LISTED: Final = 1_000
-"""Channels that one look at the store lists; the more there are, the longer it takes."""
+"""Channels that one query of the store lists; the more there are, the longer it takes."""
 _THREADS: Final = 2 * _AT_ONCE
 """Enough for channels that all wait for a receiver or a name server to leave some to others."""
 _LOOK_EVERY_S: Final = 1.0
 _PAUSES: Final = 3
-"""How many times as long as a look at the store has taken the next one has to wait."""
+"""The pause between queries of the store, as a multiple of the time that the last one took."""
 _LONGEST_PAUSE_S: Final = 0.1
 _GRACE_S: Final = 5.0
 _PRUNED: Final = Outcome(Status.REFUSED, "the notification was pruned")

@@ -71,7 +71,7 @@ class _Group:
     async def _one_by_one(self, works: Sequence[Work[Any]]) -> list[Any]:
         """Return the result of each work in a transaction of its own, or its error.
 
-        After two in a row that the store refuses, it is away: the others get the same error.
+        After the store has refused two in a row, it counts as away: the others get the same error.
         """
         results = list[Any]()
         for work in works:

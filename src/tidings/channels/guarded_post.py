@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ATTEMPT_S: Final = 15.0
 _READ_BYTES: Final = 1_000
 _IS_POSTING: Final = ContextVar("_IS_POSTING", default=False)
-# The library logs the URL of each request, and whoever knows that of a chat can write to it.
+# The library logs the URL of each request, and anyone who knows that of a chat can write to it.
 logging.getLogger("httpx2").addFilter(lambda _: not _IS_POSTING.get())
 
 

@@ -1,7 +1,7 @@
 """Links to the service in messages, with which a reader can act without a token.
 
-Each holds a keyed hash over what it does. So nobody can make one for another channel or another
-notification, and one that leaks does only what it says.
+Each holds a keyed hash of what it does. So a link for another channel or notification cannot be
+forged, and one that leaks does only what it says.
 """
 
 import hmac

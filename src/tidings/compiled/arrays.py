@@ -34,7 +34,7 @@ def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
 
 
 def offsets(sizes: AnyArray | Sequence[int]) -> Int64s:
-    """Return where runs of these sizes start, and at last where they end.
+    """Return where runs of these sizes start, followed by where the last one ends.
 
     >>> offsets([2, 1, 0, 3])
     array([0, 2, 3, 3, 6])

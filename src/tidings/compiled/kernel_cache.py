@@ -60,7 +60,7 @@ _CONSTANTS: Final = (bool, int, float, complex, str, bytes, tuple, np.generic)
 
 
 class SourceFile(NamedTuple):
-    """What matters of the source of a module: its digest, and the names that it may import."""
+    """The digest of a module's source, and the names that it may import."""
 
     digest: bytes
     imports: tuple[str, ...]

@@ -78,7 +78,7 @@ class Kernel(CPUDispatcher):
     """A kernel that Python calls, compiled once for all processes."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        # Nobody calls a kernel from C; the wrapper would be compiled all the same.
+        # Kernels are never called from C, so compiling the wrapper would be wasted time.
         super().__init__(function, {}, {**options, "no_cfunc_wrapper": True}, KernelCompiler)
         self._cache = KernelCache(function)
 

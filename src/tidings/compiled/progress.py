@@ -1,8 +1,8 @@
-"""Progress of compilation, for whoever waits: "compiling once, 12 of 83 kernels".
+"""Progress of compilation: "compiling once, 12 of 83 kernels".
 
-People at a terminal see a line that is gone when the kernels are compiled. Commands and Spark's
-workers write lines to the standard error. Other programs that use Tidings see nothing, unless they
-listen to the log.
+A terminal shows a line that disappears once the kernels are compiled. Commands and Spark's workers
+write lines to standard error. Other programs that use Tidings see nothing, unless they listen to
+the log.
 """
 
 import sys
@@ -18,7 +18,7 @@ from tidings.compiled.kernel_cache import LOGGER, cache_folder
 from tidings.compiled.linked import Kernel, LinkedKernel
 
 _QUIET_S: Final = 1.0
-"""How long the compilation of a kernel takes before anything is said about it."""
+"""How long the compilation of a kernel takes before it is reported."""
 _INTERVAL_S: Final = 5.0
 """The time between two lines."""
 _LISTENER_S: Final = 2.0

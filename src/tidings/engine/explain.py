@@ -315,8 +315,8 @@ def explain_targets(
     """Explain the k best subscriptions for an event, and others that come near to them.
 
     After the k best come those that have a score too, in order of position; then those without, by
-    the number of predicates that fail. Of very many subscriptions only those are looked at of which
-    some predicate holds.
+    the number of predicates that fail. If there are very many subscriptions, only those are
+    considered of which some predicate holds.
     """
     total = len(matcher.subscriptions) + 1
     ranking = matcher.top(event, min(k + others, total), scorer)

@@ -60,7 +60,7 @@ def record(
 ) -> RecordedSteps:
     """Return the recording of accepted events, as an engine takes them.
 
-    Late events are left out, and at the end the clock goes on to a time.
+    Late events are left out. At the end the clock advances to `until_us`, if that is given.
     """
     arrivals = Arrivals[Event](parse_duration_us(lateness))
     released, steps, sequence = list[Event](), list[Step](), 0

@@ -42,7 +42,7 @@ class Feeds(Protocol):
     def replace(self, subscriber: Subscriber, now: Moment) -> None:
         """Replace the rules of an enrolled subscriber, or pause or resume it; its window stays.
 
-        What its old rules held is offered to the new ones, and is due when time goes on.
+        What its old rules held is offered to the new ones, and is due when time advances.
         """
 
     def take_verdicts(self) -> dict[str, list[Verdict]]:

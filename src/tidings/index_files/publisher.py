@@ -105,7 +105,7 @@ class _Repair:
 def is_intact(path: Path, part: PartManifest, name: str) -> bool:
     """Return whether one of the files of a part exists and can be used; it is read once.
 
-    Of an archive only the checksum is verified: whoever builds the next base reads it.
+    Of an archive only the checksum is verified: the builder of the next base reads it.
     """
     try:
         if name == part.index:

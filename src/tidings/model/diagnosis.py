@@ -53,7 +53,7 @@ class Finding:
 class Diagnosis:
     """Findings about subscriptions that the events cannot satisfy.
 
-    `events` is the number of events that were looked at; of many, the values are a sample.
+    `events` is the number of events in the profile; of many, the values are a sample.
     `findings` are the first, and `counts` are the numbers of all by their flaws. `unmatched` is the
     number of subscriptions that matched none of the events `tried`, or None if it is unknown;
     `examples` are some of them, first those without a finding.

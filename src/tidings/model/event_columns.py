@@ -232,7 +232,7 @@ class ColumnsBuilder:
         self._number_parts.append((rows, names, numbers))
 
     def columns(self, count: int) -> AttributeColumns:
-        """Return the columns of so many events."""
+        """Return the columns of `count` events."""
         text_starts, text_names, text = _by_row(self._text_parts, count, np.int32)
         number_starts, number_names, numbers = _by_row(self._number_parts, count, np.float64)
         return AttributeColumns(
@@ -271,7 +271,7 @@ def detach(events: Iterable[Event]) -> None:
 
 
 def attached(events: Sequence[Event]) -> list[AttributeColumns] | None:
-    """Return the columns of events in runs, one after the other; None if some have none."""
+    """Return the columns of consecutive runs of events; None if some events have none."""
     if not events or _PLACE not in events[0].__dict__:
         return None
     places = list[tuple[AttributeColumns, int]]()

@@ -1,9 +1,9 @@
-"""All rules of one subscriber in a row, behind its window.
+"""The chain of all rules of one subscriber, behind its window.
 
     picks of the window -> different -> quota -> quiet -> what the subscriber gets
 
-A rule passes on at once what it does not hold, and later what it releases. What the subscriber gets
-is told to all rules, because `different` compares with it.
+A rule passes on at once what it does not hold, and later what it releases. All rules are
+notified of what the subscriber gets, because `different` compares with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ class RuleChain:
 
         The n-th rule of a name continues the history of the old one. What an old rule held is
         offered to the rules of that name; if there are none, it goes on to the next ones. What
-        passes is delivered, and got, when the clock is told next: a pause may come before.
+        passes is delivered when the clock advances next: a pause may come before.
         """
         unmatched = list(zip(old.names, old.states, strict=True))
         for name, state in zip(self.names, self.states, strict=True):

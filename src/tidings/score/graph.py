@@ -67,7 +67,7 @@ class GraphRanker:
     graph: PreferenceGraph
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Score the whole graph; `hits` only tell that some predicate holds."""
+        """Score the whole graph; `hits` only show that some predicate holds."""
         return self._relevance(event, self.graph) if hits else None
 
     def score(self, event: Event, hit: Subscription) -> float | None:

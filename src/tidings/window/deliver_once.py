@@ -52,7 +52,7 @@ class OnceOnly:
     def settled(self, matches: Sequence[Match], delivered: bool) -> bool:
         """Return whether a later choice from the same matches would deliver nothing new.
 
-        `delivered` tells whether the last choice delivered anything.
+        `delivered` says whether the last choice delivered anything.
         """
         candidates = self._candidates(matches)
         if self._too_few(candidates):

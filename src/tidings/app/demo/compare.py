@@ -1,11 +1,11 @@
-"""Like with like: the lists that Tidings delivered, each beside as many films first come.
+"""A fair comparison: each list that Tidings delivered, and as many of the films that came first.
 
     films that match    . . o . . . . o . . | . . o . o . . . .
     Tidings                 ^         ^     |     ^   ^           k films, complete at the bar
     first come          ^ ^                 | ^ ^                 the first k since the last bar
 
-Someone who reads only k of the notifications of plain publish/subscribe reads the first ones. Both
-lists are measured at the same moment, by the same scores and the same distance.
+A reader of only k notifications of plain publish/subscribe reads the first ones. Both lists are
+measured at the same moment, by the same scores and the same distance.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class ListQuality(NamedTuple):
 
 
 class ListPair(NamedTuple):
-    """A delivered list, and the same number of films first come."""
+    """A delivered list, and as many of the films that came first."""
 
     first_come: ListQuality
     tidings: ListQuality
@@ -57,7 +57,7 @@ class Figures(NamedTuple):
     """The means over all lists of a subscriber.
 
     `rank` is the share of the best score on any of them, so that scorers of different scales can
-    stand side by side.
+    be compared.
     """
 
     rank: FigurePair

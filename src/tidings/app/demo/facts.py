@@ -16,7 +16,7 @@ from tidings.model.records import Delivery, Event
 from tidings.model.values import SECOND_US, parse_time_us
 
 PERSON: Final = "addison"
-"""The subscriber whose day the report tells."""
+"""The subscriber whose day the report describes."""
 _HOUR_US: Final = 60 * 60 * SECOND_US
 _START_US: Final = parse_time_us(START)
 _TRIED: Final = 5

@@ -98,7 +98,7 @@ def logarithmic(form: Callable[[float], str], ticks: Sequence[AxisMark]) -> Scal
 
 
 class PlotRow(NamedTuple):
-    """A row of a panel: a name, a pair of figures, and a remark, with which it is dimmed."""
+    """A row of a panel: a name, and a pair of figures; a row with a remark is dimmed."""
 
     name: str
     pair: FigurePair

@@ -193,7 +193,7 @@ def _quality_cells(owner: DemoSubscriber, quality: Figures | None) -> list[str]:
 
 
 def arrow(pair: FigurePair, form: Callable[[float], str]) -> str:
-    """Return the figure of first come, an arrow, and that of Tidings.
+    """Return the figure of the films that came first, an arrow, and that of Tidings.
 
     >>> arrow(FigurePair(0.5, 0.75), "{:.0%}".format)
     '50% → 75%'

@@ -74,7 +74,7 @@ class EventTable:
     def slot(self, event: Event, mark: Callable[[Int32s], None]) -> int:
         """Return the slot of an event; `mark` marks the slots in use if the table is full.
 
-        A new slot is kept until the event has been offered, or until time goes on.
+        A new slot is kept until the event has been offered, or until time advances.
         """
         slot = self._slots.get(event.id)
         if slot is not None and self.us[slot] != event.published_us:
@@ -126,7 +126,7 @@ class EventTable:
         self.pending[slots] = False
 
     def all_offered(self) -> None:
-        """Note that time goes on, and no event is about to be offered."""
+        """Note that time advances, and that no event is about to be offered."""
         if self._any_pending:
             self.pending[:] = False
             self._any_pending = False

@@ -209,7 +209,7 @@ class TableFeeds:
         return self.tables.subscribers.number(subscriber)
 
     def slot(self, event: Event) -> int:
-        """Return the slot of an event for matches that are offered before time goes on."""
+        """Return the slot of an event for matches that are offered before time advances."""
         return self.tables.events.slot(event, self._mark_slots)
 
     def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s:

@@ -84,7 +84,7 @@ class SlotGrid:
 
 
 def level_starts(cells: int) -> list[int]:
-    """Return where the levels of a tree start, and at last how many nodes there are.
+    """Return where the levels of a tree start, followed by the number of nodes.
 
     >>> level_starts(64), level_starts(1), level_starts(16)
     ([0, 64, 72, 73], [0, 1], [0, 16, 18, 19])

@@ -5,11 +5,11 @@ the processor time
 
     trigger + E (event + b bucket + m (match + growth log2(n / 100,000))) + B state_byte
 
-Every bucket is read and written once per trigger, whoever has matches in it; an event costs each
-bucket that it reaches a little, whatever it has there; and in an index of twice the size every
-match has about the same number of further cache misses. The state has a part for each subscriber,
-one for each match in its window, and the ids of events that each bucket remembers. All costs are
-measured on the machine at hand.
+Every bucket is read and written once per trigger, whichever subscribers have matches in it. An
+event costs each bucket that it reaches a little, however many matches it has there. In an index of
+twice the size, every match has about the same number of additional cache misses. The state has a
+part for each subscriber, one for each match in its window, and the ids of events that each bucket
+remembers. All costs are measured on the machine at hand.
 """
 
 import math
@@ -175,7 +175,7 @@ class CapacityPlan:
 
 
 def held_at_most(window: Any, per_s: float) -> float:
-    """Return the matches that a window holds when so many arrive in a second."""
+    """Return the matches that a window holds when `per_s` arrive in a second."""
     length = getattr(window, "length", None)
     if length is not None and length.count is not None:
         return float(length.count)
@@ -190,7 +190,7 @@ def bucket_id_bytes(events: float, matches: float, buckets: int) -> float:
 
 
 def buckets_for(subscribers: int) -> int:
-    """Return the least number of buckets for so many subscribers."""
+    """Return the least number of buckets for a number of subscribers."""
     return max(8, math.ceil(subscribers / BUCKET))
 
 
@@ -222,7 +222,7 @@ def event_seconds(costs: Costs, subscriptions: int, matches: float, reached: flo
 
 
 def fixed_seconds(costs: Costs, state: float) -> float:
-    """Return the processor time of a trigger without events, with so many bytes of state."""
+    """Return the processor time of a trigger without events, with `state` bytes of state."""
     return costs.trigger_s + state * costs.state_byte_us / _US
 
 
@@ -242,7 +242,7 @@ def trigger_seconds(costs: Costs, demand: Demand) -> float:
 
 
 def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
-    """Return the throughput of so many cores that do nothing else, with triggers of this length."""
+    """Return the throughput of a number of cores that do nothing else, at this trigger length."""
     fixed = fixed_seconds(costs, state_bytes(costs, demand))
     usable = cores * costs.overlap * demand.trigger_s - fixed
     seconds_per_event = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)

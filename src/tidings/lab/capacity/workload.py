@@ -1,8 +1,8 @@
 """Subscriptions and events with a given number of matches per event.
 
 A subscription asks for one category and for a range of prices that covers a third of them. The
-subscriptions of a category stand in a row, and owners take turns, so each match of an event belongs
-to another subscriber.
+subscriptions of a category are consecutive, and owners take turns, so each match of an event
+belongs to another subscriber.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True)
 class CapacityWorkload:
-    """So many subscriptions of so many subscribers, of which `matches` fit an event on average."""
+    """Subscriptions of some subscribers, of which `matches` fit an event on average."""
 
     subscriptions: int
     subscribers: int

@@ -34,7 +34,7 @@ SIGMAS: Final = (1.0, 0.5, 0.0)
 COUNT: Final = "published"
 """Lengths count publications, whether they match or not."""
 STEP: Final = 50
-"""The publications after which the current lists of windows are looked at, for Figure 14."""
+"""The interval, in publications, at which the current lists are read for Figure 14."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def interval_scans_most(costs: Costs) -> Claim:
 
 
 def r_tree_has_holes(costs: Costs) -> Claim:
-    """Claim that the R-tree enters more leaves in vain, the more calls there are."""
+    """Claim that the R-tree enters more leaves needlessly, the more calls there are."""
     counts = [calls for calls in calls_of(costs) if calls <= 1_000]
     extra = [costs["r"][calls].leaves - costs["sopt-r"][calls].leaves for calls in counts]
     return Claim(

@@ -218,7 +218,7 @@ def segment_runs_out(costs: Costs, intervals: int) -> Claim:
 
 
 def beats_a_pass(costs: Costs) -> Claim:
-    """Claim that the indexes are worth their while: getnext() alone costs less than a pass."""
+    """Claim that the indexes pay off: getnext() alone costs less than a pass."""
     slower = [d for d, cost in costs.items() if cost.getnext("sopt-r") > cost.scan]
     return Claim(
         "Ranked retrieval from indexes is faster than looking at all subscriptions.",

@@ -96,7 +96,7 @@ def run_papers(
 
 def perform(experiment: Experiment[Any], size: Size, seed: int, progress: Progress) -> FinishedRun:
     """Run an experiment, and measure its processor time and its duration."""
-    # The stamp is taken before the run, since the source may be edited while it goes on.
+    # The stamp is taken before the run, since the source may be edited in the meantime.
     described = described_run(experiment, size, seed)
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     exhibits = tuple(experiment.run(experiment.parameters(size), seed, progress))

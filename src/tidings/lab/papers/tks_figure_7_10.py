@@ -1,7 +1,8 @@
 """TKS Figures 7.10 and 7.11: the time to match a publication with one subscriber's tuples.
 
-Measured is the matching of the product: the index `access` finds the satisfied tuples, and a kernel
-adds up the relations between them (TKS Alg. B.2). The modified OpIndex counts the satisfied tuples.
+The measured matching is that of the product: the index `access` finds the satisfied tuples, and a
+kernel adds up the relations between them (TKS Alg. B.2). The modified OpIndex counts the satisfied
+tuples.
 """
 
 from collections.abc import Mapping, Sequence

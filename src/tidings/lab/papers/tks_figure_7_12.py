@@ -31,7 +31,7 @@ NAIVE, BLSH, ILSH = "NAIVE", "BLSH", "ILSH"
 TABLE_7_12: Final = {50: 0.165, 250: 0.314, 500: 0.523, 1000: 0.917}
 """Seconds of an update in the thesis, by D."""
 ARRIVALS: Final = 50
-"""Arrivals of which ILSH is timed together."""
+"""Arrivals that are timed together for ILSH."""
 NUMBERS: Final = (
     "Figure 7.12",
     "Figure 7.13",

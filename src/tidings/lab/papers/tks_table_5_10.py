@@ -1,7 +1,7 @@
 """TKS Tables 5.9 and 5.10: the worked example of LSH buckets, and of the votes that they give.
 
 Table 5.9 puts five publications into the buckets of four hash tables; the most relevant publication
-of each bucket has its vote. The thesis does not print the relevance, so all orders are tried.
+of each bucket gets its vote. The thesis does not print the relevance, so all orders are tried.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ def table_5_10(parameters: ExampleParameters) -> Exhibit:
 
 
 def votes_are_complete(parameters: ExampleParameters) -> Claim:
-    """Claim that every bucket has given its vote."""
+    """Claim that every bucket has cast its vote."""
     buckets, votes = sum(map(len, parameters.tables)), sum(parameters.votes)
     return Claim(
         "There are as many votes as buckets.",

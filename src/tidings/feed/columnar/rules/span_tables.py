@@ -1,4 +1,4 @@
-"""Calendar spans for kernels, extended as time goes on."""
+"""Calendar spans for kernels, extended as time advances."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ _MOST_SPANS: Final = 2_000
 
 
 class _KnownSpans(NamedTuple):
-    """All spans of a calendar that touch the instants [low, high), one in a row."""
+    """All spans of a calendar that touch the instants [low, high), one per row."""
 
     low: int
     high: int

@@ -155,8 +155,8 @@ def emit_matches(
     for position in range(count):
         row = scratch.rows[position]
         if new_match(view, row, scratch):
-            # One that does not fit is counted all the same: the caller grows `out` once, to the
-            # right size.
+            # One that does not fit is still counted, so the caller grows `out` once, to the right
+            # size.
             if size < len(out):
                 out[size] = view.records.ranks[2 * (view.records.words[row] >> 1)]
             size += 1

@@ -31,8 +31,8 @@ def least_codes(worst: float, peak: float, scale: float, error: float) -> int:
     if certain <= 0 or peak <= 0:
         return 1
     certain = certain if peak == 1.0 else certain / peak
-    # Every rounding goes towards fewer codes: a box too many is scored in vain, one too few is
-    # lost.
+    # Every rounding goes towards fewer codes: a box too many is scored needlessly, one too few
+    # is lost.
     codes = certain * scale - error - SLACK * (1 + error)
     return int(min(max(1.0, np.ceil(codes * (1 - SLACK))), float(MAX_CODES)))
 

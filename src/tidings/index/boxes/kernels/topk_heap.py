@@ -1,7 +1,7 @@
 """Top-k heaps of scored ids, one row per event: best score first, ties by smaller id.
 
 Each row is a binary heap with the worst of its k entries at position 0, so that one comparison
-tells whether a candidate can enter.
+decides whether a candidate can enter.
 """
 
 from typing import NamedTuple

@@ -34,7 +34,7 @@ class Region:
 
     `predicate` is one of those that define it. `spans` is None for a pattern, which is not a union
     of spans, and for `is null`, `is not null` and `true`; `only` is the span if there is just one,
-    and `single` tells whether that is one value. Equivalent predicates have equal keys. `bits` is
+    and `single` says whether that is one value. Equivalent predicates have equal keys. `bits` is
     a signature of the attribute and, above 64, of the single value. `conjunctions` are those that
     ask for the region, `posted` those of them that are found by it.
     """

@@ -1,4 +1,4 @@
-"""All rules of many subscribers in a row, behind their windows; see `tidings.rules.chain`.
+"""The chains of all rules of many subscribers, behind their windows; see `tidings.rules.chain`.
 
 The kernel never fails half-way: before it passes on a pick or releases a list, it makes sure that
 pools and buffers have room and that all periods are known. Where they have not, it stops, and the
