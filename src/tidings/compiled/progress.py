@@ -46,7 +46,7 @@ class CompileProgress(event.Listener):
             self._due_at = self._clock() + _QUIET_S
         self._depth += 1
         if self._clock() >= self._due_at:
-            self._tell()
+            self._report()
 
     def on_end(self, event: Any) -> None:
         """Count a kernel as compiled; clear the line behind the last."""
@@ -69,7 +69,7 @@ class CompileProgress(event.Listener):
         finally:
             self._listener = None
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Report the progress: always on a terminal, at intervals elsewhere."""
         total = len(self._needed)  # a kernel may be compiled for several types, and count once
         text = f"compiling once, {min(total, len(self._done) + 1)} of {total} kernels"

@@ -349,7 +349,7 @@ class Engine:
         ranks = _scorer(scorer)
         validate.count("k", k)
         whole = validated(table)
-        read_valid_events(whole)  # refuses a table that has not the columns of events
+        read_valid_events(whole)  # refuses a table without the columns of events
         whole = whole if isinstance(whole, pa.Table) else pa.Table.from_batches([whole])
         batches = whole.to_batches(max_chunksize=TARGETED)
         tables = [self._target_batch(batch, k, ranks) for batch in batches]
@@ -635,7 +635,7 @@ def _records(records: Any) -> Iterator[Any]:
 
 
 def _whole(record: Event | BadRecord) -> Event:
-    """Return an event, or refuse a record that is none."""
+    """Return an event, or refuse a bad record."""
     if isinstance(record, BadRecord):
         raise InvalidEvent(record.reason)
     return record

@@ -51,7 +51,7 @@ class RememberedEvent(NamedTuple):
     """An event, its number from 1, the moment that it reached, and its deliveries by subscriber.
 
     `dropped` has the reasons of those that were dropped when they were due, `columns` the
-    deliveries that are no objects.
+    deliveries that are not objects.
     """
 
     event: Event

@@ -161,7 +161,7 @@ def fields(
 
 
 def ordinary(form: Any) -> Any:
-    """Return a form as programs write it to files in the strict one.
+    """Convert a form as programs write it to files into a strict one.
 
     A null is a missing attribute, or is left out of a list, and a whole number is an id.
 

@@ -37,7 +37,7 @@ def svg(width: float, height: float, label: str, *children: Node | Iterable[Node
 
 
 def with_title(element: Element, text: str) -> Element:
-    """Return the element of a picture with a text that appears when it is pointed at."""
+    """Add a text that appears when the pointer is over the element of a picture; return it."""
     SubElement(element, "title").text = text
     return element
 

@@ -4,7 +4,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final
 
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""All others of IPv6 are private, of one link, of one site, or not given to anybody."""
+"""All others of IPv6 are private, of one link, of one site, or unassigned."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 NetworkAddress = IPv4Address | IPv6Address
 

@@ -42,7 +42,7 @@ tests a subscription in about a microsecond.
 SCANNED: Final = 2_000_000
 AT_ONCE: Final = 32
 BATCHED: Final = 1000
-"""So many events that came AT_ONCE or more together are worth it, however few subscriptions."""
+"""This many events in batches of at least AT_ONCE are worth it, however few subscriptions exist."""
 PREPARED: Final = 8
 """How many scorers are kept prepared for one subscriber."""
 Refusal = tuple[Subscription, InvalidSubscription]

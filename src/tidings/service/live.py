@@ -76,7 +76,7 @@ class LiveInboxes:
         self._streams: dict[str, set[LiveStream]] = {}  # changed only by the event loop
         self._known: dict[str, int] = {}  # the last notification that was sent
         self._written: object = None
-        self._lock = Lock()  # of a look at the store, and of what is known
+        self._lock = Lock()  # of queries of the store, and of what is known
         tenant.changed.append(self.look)
 
     def check_room(self, subscriber: str) -> None:
@@ -188,9 +188,9 @@ class LivePush:
         revoked = self._tokens.count_revoked()
         if revoked != self._revoked:
             self._revoked = revoked
-            self._loop.call_soon_threadsafe(self._tell_of_revocation)
+            self._loop.call_soon_threadsafe(self._announce_revocation)
 
-    def _tell_of_revocation(self) -> None:
+    def _announce_revocation(self) -> None:
         revoked, self._revocation = self._revocation, asyncio.Event()
         revoked.set()
 

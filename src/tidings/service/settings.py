@@ -42,7 +42,7 @@ class ServiceSettings:
     keep_us: int | None = None
     """How long notifications and publications are kept; None means forever."""
     recent: int = 10_000
-    """Publications that `explain` and `preview` look at."""
+    """Publications that `explain` and `preview` consider."""
     wait_s: float = 30.0
     """How long `?wait=applied` and `?wait=delivered` wait."""
     streams: int = 100

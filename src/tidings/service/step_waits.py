@@ -35,9 +35,9 @@ class StepWaits:
     def look(self) -> None:
         """Wake the requests that the last step satisfies; one query serves all of them."""
         for loop in {reached.get_loop() for reached in list(self._waiting)}:
-            loop.call_soon_threadsafe(self._tell, self._log.last())
+            loop.call_soon_threadsafe(self._wake, self._log.last())
 
-    def _tell(self, step: EngineStep) -> None:
+    def _wake(self, step: EngineStep) -> None:
         for reached, is_enough in self._waiting.items():
             if not reached.done() and is_enough(step):
                 reached.set_result(None)

@@ -1,7 +1,7 @@
 """`tidings-kinesis`: the shards of a stream of Amazon Kinesis.
 
 A position has for each shard the record that was read last. The numbers of records have gaps, and a
-shard does not tell its last one, so a batch is planned by reading ahead: every record is fetched
+shard does not report its last one, so a batch is planned by reading ahead: every record is fetched
 twice. The children of a shard that was split or merged are read when it has been read to its end.
 """
 

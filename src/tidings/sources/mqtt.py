@@ -134,7 +134,7 @@ class MqttCollector:
     def collect(self) -> None:
         """Wait for the session; the first time, also for the messages that it held.
 
-        A broker does not tell how much that is, so it is taken to be all when nothing comes for a
+        A broker does not say how much that is, so it is taken to be all when nothing comes for a
         moment.
         """
         options = self._options

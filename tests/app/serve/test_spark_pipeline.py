@@ -77,20 +77,20 @@ def test_time_is_told_if_somebody_needs_it_and_nothing_waits(tmp_path: Path) -> 
     with open_store(tmp_path / "t.db") as store:
         clock, steps = SparkClock(store), SparkSteps(store)
         store.catalogue.put({"id": "ada", "policy": {"k": 2}})
-        assert not clock.tell(10**7), "no policy depends on time"
+        assert not clock.write_time(10**7), "no policy depends on time"
         rule = {"name": "quota", "n": 1}
         store.catalogue.put({"id": "bob", "policy": {"k": 2, "rules": [rule]}})
-        assert clock.tell(10**7)
+        assert clock.write_time(10**7)
         assert store.log.tick_us(1) == 10**7 - PATIENCE_US
-        assert not clock.tell(10**7), "it has not moved"
+        assert not clock.write_time(10**7), "it has not moved"
         store.publications.accept([NewPublication(Event("e1", {"n": 1}, 1))], 0)
-        assert not clock.tell(2 * 10**7), "a publication waits"
+        assert not clock.write_time(2 * 10**7), "a publication waits"
         steps.note(upto=1)
-        assert clock.tell(2 * 10**7)
+        assert clock.write_time(2 * 10**7)
         steps.note(clock_us=store.log.tick_us(2))
         assert store.log.last().clock_us == 2 * 10**7 - PATIENCE_US
         store.catalogue.remove("subscriber", "bob")
-        assert not clock.tell(3 * 10**7)
+        assert not clock.write_time(3 * 10**7)
 
 
 def test_a_step_is_written_when_something_is_new(tmp_path: Path) -> None:

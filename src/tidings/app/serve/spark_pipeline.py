@@ -126,7 +126,7 @@ class SparkClock:
         self._store, self._always = store, parse_duration_us(lateness) > 0
         self._version, self._clocked = 0, set[str]()
 
-    def tell(self, now_us: int) -> bool:
+    def write_time(self, now_us: int) -> bool:
         """Write a time, unless publications are waiting or no policy needs it.
 
         Return whether it did.
@@ -155,7 +155,7 @@ class SparkClock:
 def _tell_time(clock: SparkClock, stop: Flag) -> None:
     while not stop.wait(_TICK_S):
         try:
-            clock.tell(int(time.time() * SECOND_US))
+            clock.write_time(int(time.time() * SECOND_US))
         except StoreError as error:
             _LOG.warning("the clock waits for the store: %s", error)
 

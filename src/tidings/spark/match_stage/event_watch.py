@@ -1,7 +1,7 @@
 """Observations of workers about the events: a profile, and the subscriptions that matched.
 
 Workers add to an accumulator, and Spark brings the sums to the driver. A batch that is replayed
-adds the same once more, which changes nothing that is said of it.
+adds the same again, which changes no finding.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

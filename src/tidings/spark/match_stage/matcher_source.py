@@ -1,7 +1,7 @@
 """Sources of the matchers that workers use: versions of an index folder, or pickled subscribers.
 
 Index files hold everything except functions. Subscribers whose policies hold functions of the user
-are pickled by Spark's own pickler into the objects that Spark sends to its workers anyway.
+are pickled by Spark's own pickler into the objects that Spark sends to its workers in any case.
 
 Spark sends objects above a megabyte (`spark.broadcast.UDFCompressionThreshold`) as a broadcast. The
 match stage gets them so. The state stage unpickles its processor also where no broadcast arrives,
