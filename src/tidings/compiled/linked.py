@@ -56,8 +56,8 @@ class LinkedLibrary(JITCodeLibrary):
 class LinkedCompiler(Compiler):
     """The compiler of linked kernels."""
 
-    def __init__(self, typing: Any, target: Any, _: object, *others: Any) -> None:
-        super().__init__(typing, target, LinkedLibrary(target.codegen(), "linked"), *others)
+    def __init__(self, typing: Any, target: Any, _: object, *arguments: Any) -> None:
+        super().__init__(typing, target, LinkedLibrary(target.codegen(), "linked"), *arguments)
 
 
 class KernelCompiler(Compiler):

@@ -214,19 +214,19 @@ class Stages:
         """Yield steps in runs; the feeds must have taken one before the next is asked for."""
         events = [step.event for step in steps if step.event is not None]
         matches = self._match(events)
-        first = taken = 0
+        first = begin = 0
         while first < len(steps):
             last = self._end_of_run(steps, first, together=matches is not None)
             offered = [step for step in steps[first:last] if step.event is not None]
-            next_taken = taken + len(offered)
+            end = begin + len(offered)
             yield StepRun(
                 last - first,
-                events[taken:next_taken],
+                events[begin:end],
                 [step.now for step in offered],
-                None if matches is None else matches.of_events(taken, next_taken),
+                None if matches is None else matches.of_events(begin, end),
                 steps[last - 1].now,
             )
-            first, taken = last, next_taken
+            first, begin = last, end
 
     def _match(self, events: Sequence[Event]) -> Matches | None:
         """Match events together; if that fails, each is matched alone when it is offered."""

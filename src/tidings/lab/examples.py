@@ -177,7 +177,7 @@ def _matching(recording: Recording, variants: Sequence[Variant]) -> dict[str, di
     matches = matcher.match(recording.events)
     events = dict[str, dict[str, Event]]()
     for number, subscriber in enumerate(recording.subscribers):
-        own = [found.events[found.subscribers == number] for found in matches]
+        own = [ranked.events[ranked.subscribers == number] for ranked in matches]
         matched = [recording.events[place] for place in np.unique(np.concatenate(own)).tolist()]
         events[subscriber.id] = {event.id: event for event in matched}
     return events

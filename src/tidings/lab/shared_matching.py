@@ -93,7 +93,7 @@ class SharedMatcher:
         """Return the matches of events by each ranking."""
         matches = [ranker.rank(events) for ranker in self._rankers]
         places = self._positions.places
-        return [found._replace(matched=places[found.matched]) for found in matches]
+        return [ranked._replace(matched=places[ranked.matched]) for ranked in matches]
 
     def _ranker(
         self, number: int, variant: Variant, subscribers: Sequence[Subscriber]

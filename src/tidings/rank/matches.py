@@ -90,17 +90,17 @@ class Matches(NamedTuple):
             self.matched[run_indexes(self.matched_starts[matches], counts)],
         )
 
-    def only(self, kept: Bools) -> "Matches":
+    def only(self, mask: Bools) -> "Matches":
         """Return the matches that a mask keeps; all events stay, some without a match."""
-        if kept.all():
+        if mask.all():
             return self
         counts = np.diff(self.matched_starts)
         return Matches(
-            offsets(kept)[self.starts],
-            self.subscribers[kept],
-            self.ranks[kept],
-            offsets(counts[kept]),
-            self.matched[np.repeat(kept, counts)],
+            offsets(mask)[self.starts],
+            self.subscribers[mask],
+            self.ranks[mask],
+            offsets(counts[mask]),
+            self.matched[np.repeat(mask, counts)],
         )
 
 

@@ -60,7 +60,7 @@ def sort_rows(starts: Int64s, keys: UInt64s, marks: UInt64s, weights: Float64s) 
 
 
 @inner
-def table_position(table: Int32s | Int64s, hashes: UInt64s, wanted: Any) -> int:
+def table_position(table: Int32s | Int64s, hashes: UInt64s, sought: Any) -> int:
     """Return the position of a hash in an open-addressing table of indexes into `hashes`.
 
     Where the table lacks the hash, this is the free position that belongs to it. The hashes are
@@ -68,8 +68,8 @@ def table_position(table: Int32s | Int64s, hashes: UInt64s, wanted: Any) -> int:
     """
     last = len(table) - 1
     # The cast keeps numba from mixing signed and unsigned numbers, which would make them floats.
-    position = int64(wanted & np.uint64(last))
-    while table[position] >= 0 and hashes[table[position]] != wanted:
+    position = int64(sought & np.uint64(last))
+    while table[position] >= 0 and hashes[table[position]] != sought:
         position = (position + 1) & last
     return position
 

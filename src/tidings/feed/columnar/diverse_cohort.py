@@ -270,17 +270,17 @@ class DiverseCohort:
         self._buffer.make_room(used, int(self.head[row, HELD]) + 1)
         largest = len(self.slabs.capacity) - 1
         size_class = min(int(self.head[row, SLAB_CLASS]) + 1, largest)
-        wanted = int(self.slabs.capacity[size_class])
+        capacity = int(self.slabs.capacity[size_class])
         self._check_pairs(row)
-        candidates = min(wanted, DENSE) if self._dense else wanted
+        candidates = min(capacity, DENSE) if self._dense else capacity
         if len(self._scratch.rank) < candidates:
             self._scratch = self._new_scratch(candidates)
-        if self.slabs.used[0] + wanted > len(self.slot):
+        if self.slabs.used[0] + capacity > len(self.slot):
             owners = np.flatnonzero(self.head[:, SLAB_CLASS] >= 0)
             moves = packed_slabs(self.slabs, self.head, owners, (SLAB, SLAB_CLASS))
             for name in self._pools:
                 move_cells(getattr(self, name), *moves)
-            self._lengthen(int(self.slabs.used[0]) + wanted)
+            self._lengthen(int(self.slabs.used[0]) + capacity)
 
     def _check_pairs(self, row: int) -> None:
         """Refuse to let a window grow beyond the limit for comparing all pairs."""
@@ -292,8 +292,8 @@ class DiverseCohort:
     @property
     def _pools(self) -> tuple[str, ...]:
         """The arrays that are cut into slabs: matches, and the choices kept beside them."""
-        kept = ("kept_place", "kept_value") if self._width < 0 else ()
-        return (*kept, *(("votes",) if self._keeps_votes else ()), *POOLS)
+        choices = ("kept_place", "kept_value") if self._width < 0 else ()
+        return (*choices, *(("votes",) if self._keeps_votes else ()), *POOLS)
 
     def _lengthen(self, least: int) -> None:
         """Lengthen the pools to more than they need."""

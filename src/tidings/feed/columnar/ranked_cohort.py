@@ -296,10 +296,10 @@ class RankedCohort:
     ) -> None:
         """Make room for a slab of the next class; the column after `start` is the class."""
         size_class = min(int(self.head[row, start + 1]) + 1, len(slabs.capacity) - 1)
-        wanted = int(slabs.capacity[size_class])
-        if slabs.used[0] + wanted > len(getattr(self, pools[-1])):
+        capacity = int(slabs.capacity[size_class])
+        if slabs.used[0] + capacity > len(getattr(self, pools[-1])):
             self.compact(slabs, start, pools)
-            self._lengthen(pools, int(slabs.used[0]) + wanted)
+            self._lengthen(pools, int(slabs.used[0]) + capacity)
 
     def compact(self, slabs: layout.Slabs, start: int, pools: tuple[str, ...]) -> None:
         """Move the slabs of some pools together; the column after `start` is the class."""

@@ -94,8 +94,8 @@ def _present(
     if (terms < 0).all():
         return _run([], [])
     term = terms[entries.name]
-    kept = term >= 0
-    return _Run(entries.event[kept], ~term[kept])
+    has_term = term >= 0
+    return _Run(entries.event[has_term], ~term[has_term])
 
 
 def _texts(
@@ -125,8 +125,8 @@ def _texts(
         for place in np.flatnonzero(numbers[first:last] < 0).tolist():
             numbers[first + place] = vocabulary.cache_text(names[name], texts[place])
     number = numbers[places]
-    kept = number != 0
-    return _Run(entries.event[kept], number[kept])
+    has_number = number != 0
+    return _Run(entries.event[has_number], number[has_number])
 
 
 def _values(
@@ -137,8 +137,8 @@ def _values(
     for name, encoder in encoders.items():
         slots[name] = encoder.slot
     slot = slots[entries.name]
-    kept = slot >= 0
-    return _Run(entries.event[kept], slot[kept]), entries.value[kept]
+    has_slot = slot >= 0
+    return _Run(entries.event[has_slot], slot[has_slot]), entries.value[has_slot]
 
 
 def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEncoder]) -> _Run:

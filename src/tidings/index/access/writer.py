@@ -485,20 +485,20 @@ class IndexWriter:
     def _swap(self, job: MergeJob, merged: Segment, vocabulary: Vocabulary) -> None:
         """Replace the old segments by the new one; if that fails, nothing has changed."""
         copy_tombstones(merged, self.snapshot.table, self._homes)
-        others = [segment for segment in self.snapshot.segments if segment not in job.segments]
+        remaining = [segment for segment in self.snapshot.segments if segment not in job.segments]
         if job.full:
-            self.snapshot = self._after_full_merge(merged, vocabulary, others)
+            self.snapshot = self._after_full_merge(merged, vocabulary, remaining)
         else:
-            segments = [*others, *([merged] if len(merged) else [])]
+            segments = [*remaining, *([merged] if len(merged) else [])]
             self.snapshot = self._housed(self.snapshot, segments)
         self._merges += 1
 
     def _after_full_merge(
-        self, merged: Segment, vocabulary: Vocabulary, others: Sequence[Segment]
+        self, merged: Segment, vocabulary: Vocabulary, remaining: Sequence[Segment]
     ) -> Snapshot:
         """Return the snapshot after a full merge, with what was added since it started."""
         version = self.snapshot.version
-        young = [segment.numbers[segment.tombstones > version] for segment in others]
+        young = [segment.numbers[segment.tombstones > version] for segment in remaining]
         memtable = self.snapshot.memtable
         ranks = memtable.records.ranks[: 2 * memtable.count].reshape(-1, 2)
         young.append(ranks[ranks[:, 1] > version, 0])

@@ -127,9 +127,9 @@ class _Budget:
         """Count pairs that are compared exactly, by their first conditions."""
         self._take(self._exact, wide, EXACT_PAIRS)
 
-    def _take(self, taken: Int64s, wide: Int64s, most: int) -> None:
-        taken += np.bincount(self._owner[wide], minlength=len(taken))
-        if taken.max(initial=0) > most:
+    def _take(self, used: Int64s, wide: Int64s, most: int) -> None:
+        used += np.bincount(self._owner[wide], minlength=len(used))
+        if used.max(initial=0) > most:
             raise InvalidSubscription(
                 "the scorer preference compares every two subscriptions of a subscriber; those of "
                 f"this one take more than {most:,} comparisons of predicates"

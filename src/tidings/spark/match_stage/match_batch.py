@@ -127,13 +127,13 @@ class MatchBatch(NamedTuple):
         places = [place for place, id in enumerate(self.events) if id not in events]
         return self if len(places) == len(self.events) else self.select(np.array(places, np.int64))
 
-    def of_subscribers(self, kept: Bools) -> "MatchBatch":
+    def of_subscribers(self, mask: Bools) -> "MatchBatch":
         """Return the matches of the subscribers that a mask keeps, and their events."""
-        return self.of_matches(kept[self.matches.subscribers])
+        return self.of_matches(mask[self.matches.subscribers])
 
-    def of_matches(self, kept: Bools) -> "MatchBatch":
+    def of_matches(self, mask: Bools) -> "MatchBatch":
         """Return the matches that a mask keeps, and their events."""
-        matches = self.matches.only(kept)
+        matches = self.matches.only(mask)
         return self._replace(matches=matches).select(np.diff(matches.starts).nonzero()[0])
 
     def repeats(self) -> Bools:

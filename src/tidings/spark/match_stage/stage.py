@@ -218,9 +218,9 @@ def prune_periods(matcher: OverlayMatcher, events: Sequence[Event], matches: Mat
     edges |= np.diff(period[order], prepend=period[order[0]]) != 0
     beaten = np.zeros(len(order), np.bool_)
     mark_beaten(np.cumsum(edges), us[event][order], k[order], beaten)
-    kept = np.ones(len(matches.subscribers), np.bool_)
-    kept[rows[order[beaten]]] = False
-    return matches.only(kept)
+    mask = np.ones(len(matches.subscribers), np.bool_)
+    mask[rows[order[beaten]]] = False
+    return matches.only(mask)
 
 
 def _recency(events: Sequence[Event]) -> tuple[Int64s, Int64s]:

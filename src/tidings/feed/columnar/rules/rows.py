@@ -234,10 +234,10 @@ class RuleRows:
         """Compact and lengthen a pool so that slabs for these sizes are left."""
         slabs = pool.slabs
         classes = np.minimum(np.searchsorted(slabs.capacity, sizes), len(slabs.capacity) - 1)
-        wanted = int(slabs.capacity[classes].sum())
-        if slabs.used[0] + wanted > self._cells(pool):
+        cells = int(slabs.capacity[classes].sum())
+        if slabs.used[0] + cells > self._cells(pool):
             self._compact(pool)
-            self._lengthen(pool, int(slabs.used[0]) + wanted)
+            self._lengthen(pool, int(slabs.used[0]) + cells)
 
     def _cells(self, pool: Pool) -> int:
         return len(self.packed if pool is self.ranks else getattr(self, pool.arrays[0]))
