@@ -133,7 +133,7 @@ def measured(shape: Shape, size: int, most: int) -> Row:
             best[str(choice)] = min(took_us, best.get(str(choice), took_us))
     fastest = min(best, key=best.__getitem__)
     row = {"shape": shape.name, "subscriptions": size, "us": best, "best": fastest}
-    same = any(answers[0]) and all(each == answers[0] for each in answers)
+    same = any(answers[0]) and all(answer == answers[0] for answer in answers)
     return row | {"ratio": best["default"] / best[fastest], "same": same}
 
 

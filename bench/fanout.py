@@ -99,8 +99,8 @@ def events(count: int, seed: int) -> list[Event]:
 
 def said(words: Words) -> dict[str, Any]:
     return {
-        f"a{each}": round(words.chance.random() * 1000, 2) if each % 2 else words.word()
-        for each in words.attributes(ATTRIBUTES)
+        f"a{attribute}": round(words.chance.random() * 1000, 2) if attribute % 2 else words.word()
+        for attribute in words.attributes(ATTRIBUTES)
     }
 
 

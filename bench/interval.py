@@ -163,8 +163,8 @@ def changes(index: Any, work: ScoredIntervals, count: int = 50_000) -> dict[str,
     if getattr(index, "name", "") not in ("ir", "live"):
         return {}
     columns = [each[:count] for each in (work.low, work.high, work.score)]
-    rows = list(zip(*(each.tolist() for each in columns), strict=True))
-    parts = [[each[at : at + BATCH] for each in columns] for at in range(0, len(rows), BATCH)]
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    parts = [[column[at : at + BATCH] for column in columns] for at in range(0, len(rows), BATCH)]
     new, insert = timed(lambda: [index.insert(*row) for row in rows])
     _, rescore = timed(lambda: [index.rescore(each, 0.5) for each in new])
     _, delete = timed(lambda: [index.delete(each) for each in new])

@@ -99,7 +99,7 @@ def serve(folder: Path, every_s: float) -> None:
 def written(query: Any) -> int:
     """Return the bytes that the last batch put into the state store: the blobs that it rewrote."""
     states = query.lastProgress.stateOperators
-    return sum(each.customMetrics.get("rocksdbTotalBytesWritten", 0) for each in states)
+    return sum(state.customMetrics.get("rocksdbTotalBytesWritten", 0) for state in states)
 
 
 def heap(spark: Any) -> Sample:
@@ -297,9 +297,10 @@ EXCUSED = ("seconds",)
 
 def judged(samples: list[Sample]) -> Result:
     """Return the trend of each figure, and whether all that should be flat are."""
-    hours = [each["hours"] for each in samples]
+    hours = [sample["hours"] for sample in samples]
     trends = {
-        name: watching.trend(hours, [each[name] for each in samples]) for name in FIGURES | GROWING
+        name: watching.trend(hours, [sample[name] for sample in samples])
+        for name in FIGURES | GROWING
     }
     growing = [n for n in FIGURES if n not in EXCUSED and not trends[n]["flat"]]
     return {"trends": trends, "growing": growing, "flat": not growing}
@@ -307,7 +308,7 @@ def judged(samples: list[Sample]) -> Result:
 
 def page(result: Result) -> str:
     samples, trends = result["samples"], result["trends"]
-    deliveries = sum(each["deliveries"] for each in samples)
+    deliveries = sum(sample["deliveries"] for sample in samples)
     verdict = "Everything is flat" if result["flat"] else f"GROWING: {', '.join(result['growing'])}"
     right = "the same as the engine's" if result["right"] else "DIFFERENT FROM THE ENGINE'S"
     remark = (

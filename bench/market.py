@@ -50,7 +50,7 @@ def subscriptions(size: int, seed: int = 7, broad: float = 0.0) -> Iterator[Subs
     for person in range(size // OWNED):
         shortest = SHORTEST - (person % PEOPLE < broad * PEOPLE)
         for chain, depth in enumerate(DEPTHS):
-            parts = [wish(words, each) for each in words.attributes(SHORTEST - 1 + depth)]
+            parts = [wish(words, attribute) for attribute in words.attributes(SHORTEST - 1 + depth)]
             for step in range(depth):
                 condition = Condition((tuple(parts[: shortest + step]),))
                 rank = round(words.chance.random(), 2)
@@ -76,8 +76,10 @@ def events(count: int, seed: int = 8) -> Iterator[Event]:
     words = Words(seed)
     for number in range(count):
         said = {
-            f"a{each}": round(words.chance.random() * 1000, 2) if each % 2 else words.word()
-            for each in words.attributes(ATTRIBUTES)
+            f"a{attribute}": round(words.chance.random() * 1000, 2)
+            if attribute % 2
+            else words.word()
+            for attribute in words.attributes(ATTRIBUTES)
         }
         yield Event(f"e{number:07d}", said, number, sequence=number + 1)
 
@@ -98,15 +100,15 @@ def event_rows(stream: Iterator[Event]) -> Iterator[Row]:
 
 def predicate_rows(wishes: Iterator[Subscription]) -> Iterator[Row]:
     """Return one row per predicate, as in a relational schema."""
-    for each in wishes:
-        [parts] = each.conjunctions
+    for subscription in wishes:
+        [parts] = subscription.conjunctions
         for part in parts:
             text = part.operator == "="
             low, high = (None, None) if text else part.operand
             yield {
-                "subscription": each.id,
-                "subscriber": each.subscriber,
-                "prefrank": each.prefrank,
+                "subscription": subscription.id,
+                "subscriber": subscription.subscriber,
+                "prefrank": subscription.prefrank,
                 "predicates": len(parts),
                 "attribute": part.attribute,
                 "text": part.operand if text else None,

@@ -97,7 +97,9 @@ KINDS = {
         INDEXES,
         lambda size: predicates.subscriptions(size, 7),
         conditions,
-        lambda wishes: sum(len(conj) for each in wishes for conj in each.conjunctions),
+        lambda wishes: sum(
+            len(conj) for subscription in wishes for conj in subscription.conjunctions
+        ),
     ),
 }
 
@@ -177,8 +179,8 @@ def point(run: subprocess.Popen[str], told: dict[str, Any]) -> dict[str, int]:
 
 def kilobytes(pid: int, file: str) -> dict[str, int]:
     lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
-    pairs = (each.split() for each in lines)
-    return {each[0].rstrip(":"): int(each[1]) for each in pairs if each[-1:] == ["kB"]}
+    pairs = (line.split() for line in lines)
+    return {pair[0].rstrip(":"): int(pair[1]) for pair in pairs if pair[-1:] == ["kB"]}
 
 
 def differences(points: list[dict[str, int]]) -> dict[str, int]:

@@ -62,7 +62,7 @@ def machine() -> dict[str, Any]:
 def cpu() -> str:
     told = Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.exists() else []
-    names = [each.split(":")[1].strip() for each in lines if each.startswith("model name")]
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
 
 

@@ -92,7 +92,9 @@ class Crowd:
         words = Words(7)
         self.parts, self._people = parts, subscriptions // market.OWNED
         self._conditions = [
-            Condition((tuple(market.wish(words, each) for each in words.attributes(2 + n % 3)),))
+            Condition(
+                (tuple(market.wish(words, attribute) for attribute in words.attributes(2 + n % 3)),)
+            )
             for n in range(min(CONDITIONS, subscriptions))
         ]
 
@@ -103,7 +105,9 @@ class Crowd:
 
     def interested(self, events: list[Event]) -> Iterator[SubscriberBundle]:
         """Return the owners of some satisfied condition."""
-        held = [any(each.holds(event.tokens) for event in events) for each in self._conditions]
+        held = [
+            any(condition.holds(event.tokens) for event in events) for condition in self._conditions
+        ]
         for person in range(self._people):
             if any(held[self._which(number)] for number in self._numbers(person)):
                 yield self._member(person)

@@ -25,7 +25,7 @@ class KeyedWindow(StatefulProcessor):
         ranks = list(kept[0]) if kept else []
         for row in sorted(rows, key=lambda each: each["published_us"]):
             ranks = [*ranks[-WINDOW + 1 :], row["rank"]]
-            if sum(each > row["rank"] for each in ranks) < K:
+            if sum(rank > row["rank"] for rank in ranks) < K:
                 yield Row(subscriber=key[0], event=row["event"], rank=row["rank"])
         self._ranks.update((ranks,))
 

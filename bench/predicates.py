@@ -109,7 +109,7 @@ def subscriptions(size: int, seed: int) -> list[Subscription]:
     scores = np.round(words.chance.random(size) * 100, 1).tolist()
     made = []
     for number in range(size):
-        parts = tuple(part(words, each) for each in words.attributes(sizes[number]))
+        parts = tuple(part(words, attribute) for attribute in words.attributes(sizes[number]))
         made.append(Subscription(f"s{number:07d}", "u", Condition((parts,)), score=scores[number]))
     return made
 
@@ -132,7 +132,7 @@ def measured(size: int, wanted: argparse.Namespace) -> dict[str, Any]:
     stream = events(EVENTS * wanted.rounds, 8)
     chunks = [stream[at : at + EVENTS] for at in range(0, len(stream), EVENTS)]
     gc.freeze()
-    predicates = sum(len(conj) for each in wishes for conj in each.conjunctions)
+    predicates = sum(len(conj) for subscription in wishes for conj in subscription.conjunctions)
     access, build = timed(lambda: settled(wishes, before))
     rows = naive_rows(access, wishes, chunks)
     rows.append({"name": "access", "build_s": build, **asked(access, chunks)})
@@ -155,8 +155,8 @@ def measured(size: int, wanted: argparse.Namespace) -> dict[str, Any]:
 
 
 def filled(index: Any, wishes: list[Subscription]) -> Any:
-    for each in wishes:
-        index.add(each)
+    for subscription in wishes:
+        index.add(subscription)
     return index
 
 

@@ -164,7 +164,7 @@ def replayed(
     for each in (loads_policy(policy), person.policy):
         engine = Engine(remember=0)
         engine.subscribe(Subscriber(person.name, each))
-        engine.add_many([one for one in person.records() if isinstance(one, Subscription)])
+        engine.add_many([record for record in person.records() if isinstance(record, Subscription)])
         delivered.append([delivery.event for delivery in engine.publish_many(films)])
     cpu_ms = 1e3 * (time.process_time() - began)
     comparison = answer["comparison"]

@@ -102,7 +102,7 @@ def turn(
     for name, window in ours.items():
         arrivals = catalogue.candidates(CHUNK)
         if name == "LSH window, hashed":
-            token_rows([each.event for each in arrivals])
+            token_rows([arrival.event for arrival in arrivals])
         started = time.process_time()
         window.offer(arrivals)
         yield name, time.process_time() - started

@@ -118,7 +118,7 @@ def subscriptions(boxes: Work, *, mixed: bool) -> list[Subscription]:
     found = []
     for number, (low, high) in enumerate(zip(boxes.low, boxes.high, strict=True)):
         columns = np.flatnonzero(low > -np.inf).tolist()
-        bounds = [(float(low[each]), float(high[each])) for each in columns]
+        bounds = [(float(low[column]), float(high[column])) for column in columns]
         parts = [
             predicate(f"a{each}", "between", bound)
             for each, bound in zip(columns, bounds, strict=True)

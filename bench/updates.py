@@ -185,7 +185,7 @@ def rates(work: ScoredIntervals, count: int) -> dict[str, list[float]]:
         for name, change, columns in several:
             size = min(map(len, columns))
             parts = [slice(at, min(at + BATCH, size)) for at in range(0, size, BATCH)]
-            calls = [tuple(each[part] for each in columns) for part in parts]
+            calls = [tuple(column[part] for column in columns) for part in parts]
             by_change[name] = per_second(change, calls, size)
     return by_change
 
