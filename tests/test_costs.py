@@ -117,5 +117,5 @@ def test_a_subscriber_with_too_many_covers_is_set_aside(monkeypatch: pytest.Monk
     engine.add_many(Subscription(f"s{n}", "b", f"x > '{n}'") for n in range(200))
     engine.add(Subscription("c", "c", "x > '1'"))
     delivered = engine.publish(Event("e", {"x": "a"}, 0))
-    assert [each.subscriber for each in delivered] == ["c"]
+    assert [delivery.subscriber for delivery in delivered] == ["c"]
     assert "comparisons of predicates" in engine.set_aside["b"]

@@ -60,7 +60,7 @@ def test_targets_are_ranked_by_the_exact_score_by_default(inputs):
 def test_standard_input_is_read_line_by_line(monkeypatch):
     monkeypatch.setattr("sys.stdin", StringIO(lines(SUBSCRIPTIONS)))
     inputs = read_inputs(Path("-"))
-    assert [each.id for each in inputs.subscriptions] == ["s1", "s2"]
+    assert [subscription.id for subscription in inputs.subscriptions] == ["s1", "s2"]
     assert [(problem.path, problem.line) for problem in inputs.problems] == [(Path("stdin"), 3)]
 
 

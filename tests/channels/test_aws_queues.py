@@ -97,7 +97,7 @@ def test_a_fifo_queue_has_the_deliveries_of_each_subscriber_in_order(
     assert events_of(messages, "ada") == EVENTS[0::2]
     assert events_of(messages, "bob") == EVENTS[1::2]
     assert channel_of(store).sent == len(EVENTS)
-    first = next(each for each in messages if '"e0"' in each["Body"])
+    first = next(message for message in messages if '"e0"' in message["Body"])
     stored = store.notifications.after("ada", limit=1)[0]
     assert json.loads(first["Body"]) == stored.to_dict()
     attributes = {name: each["StringValue"] for name, each in first["MessageAttributes"].items()}

@@ -95,6 +95,6 @@ def test_what_came_back_is_given_up(store: Store) -> None:
         assert channel is not None
         assert (channel.disabled == "gone") == (first == 3)
     failures = store.channels.failures(key)
-    assert [(each.number, each.next_us) for each in failures] == [
+    assert [(failure.number, failure.next_us) for failure in failures] == [
         (number, None) for number in (10, 11, 20, 21, 30, 31)
     ]

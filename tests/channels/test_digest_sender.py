@@ -48,7 +48,7 @@ class Post:
         if isinstance(answer, Outcome) and answer.status is not Status.SENT:
             return answer
         assert digest.id == digest_key(deliveries)
-        self.messages.append((digest.id, tuple(each.sequence for each in deliveries)))
+        self.messages.append((digest.id, tuple(delivery.sequence for delivery in deliveries)))
         if answer == "killed after":
             raise Killed
         return SENT
@@ -203,7 +203,7 @@ def test_a_long_list_is_split_within_its_period(store: Store) -> None:
     reader.deliver(*[0.5] * 12)
     reader.turn()
     reader.wait(DAY)
-    assert [len(each) for each in reader.sent] == [5, 5, 2]
+    assert [len(message) for message in reader.sent] == [5, 5, 2]
 
 
 def test_a_sparse_route_is_one_message(store: Store) -> None:
@@ -255,7 +255,7 @@ def test_a_bounce_is_a_dead_letter_and_three_end_the_channel(store: Store) -> No
     assert reader.channel.disabled == "550 no such user"
     store.channels.retry(reader.key)
     reader.turn()
-    assert sorted(number for each in reader.sent for number in each) == [1, 2, 3]
+    assert sorted(number for message in reader.sent for number in message) == [1, 2, 3]
     assert store.channels.failures(reader.key) == []
 
 
@@ -312,12 +312,14 @@ def test_each_delivery_is_in_exactly_one_message(
     for name, sequences in reader.post.messages:
         contents[name].add(sequences)
     assert all(len(versions) == 1 for versions in contents.values())
-    arrived = [number for versions in contents.values() for each in versions for number in each]
+    arrived = [
+        number for versions in contents.values() for version in versions for number in version
+    ]
     failures = store.channels.failures(reader.key)  # the server was busy for more than three days
     assert all(failure.reason == "busy" for failure in failures)
     given_up = [failure.number for failure in failures]
     deliveries = store.notifications.after(reader.name, limit=1_000)
-    wanted = [each.sequence for each in deliveries if each.rank >= min_rank]
+    wanted = [delivery.sequence for delivery in deliveries if delivery.rank >= min_rank]
     assert sorted([*arrived, *given_up]) == wanted
 
 

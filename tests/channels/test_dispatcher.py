@@ -164,7 +164,7 @@ def test_what_is_given_up_can_be_tried_again(file_store: Store) -> None:
     deliver(file_store, 0, *EVENTS)
     with sending(file_store, {"fake": lambda _: fake}):
         eventually(lambda: get(file_store, key).reached == 30)
-        assert [each.reason for each in file_store.channels.failures(key)] == ["too long"]
+        assert [failure.reason for failure in file_store.channels.failures(key)] == ["too long"]
         assert file_store.channels.backlog(key).given_up == 1
         fake.answer = lambda _: SENT
         assert file_store.channels.retry(key) == 1

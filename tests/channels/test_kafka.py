@@ -42,7 +42,7 @@ def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
     consumer = Consumer(settings)
     consumer.subscribe([topic])
     records = list[Any]()
-    while len({each.headers()[0][1] for each in records}) < count:
+    while len({record.headers()[0][1] for record in records}) < count:
         records += [each for each in consumer.consume(count, 0.5) if each.error() is None]
     consumer.close()
     return records
@@ -55,10 +55,10 @@ def test_a_topic_has_the_deliveries_of_each_subscriber_in_order(
     send_all(store, declared("kafka", KafkaTransport(brokers.address, "ordered")))
     records = received(brokers, "ordered", len(EVENTS))
     for name, events in (("ada", EVENTS[0::2]), ("bob", EVENTS[1::2])):
-        mine = [each for each in records if each.key() == name.encode()]
+        mine = [record for record in records if record.key() == name.encode()]
         assert [json.loads(each.value())["event"] for each in mine] == events
     stored = store.notifications.after("ada", limit=1)[0]
-    first = next(each for each in records if each.key() == b"ada")
+    first = next(record for record in records if record.key() == b"ada")
     assert first.headers() == [(HEADER, delivery_key(stored).encode())]
     assert json.loads(first.value()) == stored.to_dict()
 
@@ -68,7 +68,7 @@ def test_a_record_that_is_too_long_is_given_up(store: Store, brokers: Brokers) -
     store.notifications.append("q", 0, [delivery("ada", "a"), long, delivery("ada", "b")])
     send_all(store, declared("kafka", KafkaTransport(brokers.address, "long")))
     records = received(brokers, "long", 2)
-    assert [json.loads(each.value())["event"] for each in records] == ["a", "b"]
+    assert [json.loads(record.value())["event"] for record in records] == ["a", "b"]
     [failed] = store.channels.failures(channel_of(store).key)
     assert (failed.number, failed.next_us) == (2, None)
 
@@ -93,4 +93,4 @@ def test_brokers_that_are_away_fail_the_channel_and_lose_nothing(
     assert store.channels.backlog(channel_of(store).key).waiting == 5
     send_all(store, declared("kafka", KafkaTransport(brokers.address, "back")))
     records = received(brokers, "back", 5)
-    assert {json.loads(each.value())["event"] for each in records} == {*EVENTS[:5]}
+    assert {json.loads(record.value())["event"] for record in records} == {*EVENTS[:5]}

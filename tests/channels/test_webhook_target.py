@@ -113,7 +113,7 @@ def test_names_are_checked_by_all_their_addresses(
     answers: list[str], allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lookup(*arguments: Any, **options: Any) -> Any:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, 443)) for each in answers]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answer, 443)) for answer in answers]
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     url = read_url("https://hooks.example.com:8443/a?b=c", PUBLIC)

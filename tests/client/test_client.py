@@ -135,7 +135,7 @@ def test_notifications_are_paged_marked_and_followed(client: Client, url: str) -
     client.add(Subscription("carl-1", "carl", where="carl = 1"))
     client.publish_many({"id": f"c{n}", "attributes": {"carl": 1}} for n in range(3))
     page = client.notifications("carl", limit=2)
-    assert ([each.event for each in page.items], page.next, page.unread) == (["c0", "c1"], 2, 3)
+    assert ([item.event for item in page.items], page.next, page.unread) == (["c0", "c1"], 2, 3)
     client.mark_read("carl", 1)
     with closing(client.follow("carl")) as followed:  # type: ignore[type-var]
         assert [each.event for each in islice(followed, 2)] == ["c1", "c2"]
@@ -154,7 +154,7 @@ def test_where_a_subscriber_reads(client: Client, url: str) -> None:
     client.add(Subscription("gwen-1", "gwen", where="gwen = 1"))
     chat = {"kind": "slack", "address": "https://hooks.slack.com/services/T0/x", "min_rank": 0.5}
     assert client.put_channel("gwen", "a/chat", chat)["verified"] is False
-    assert [each["id"] for each in client.channels("gwen")] == ["a/chat"]
+    assert [channel["id"] for channel in client.channels("gwen")] == ["a/chat"]
     assert client.pause_channel("gwen", "a/chat")["paused"] is True
     assert client.resume_channel("gwen", "a/chat")["paused"] is False
     assert client.retry_channel("gwen", "a/chat")["failed"] == []
@@ -164,7 +164,7 @@ def test_where_a_subscriber_reads(client: Client, url: str) -> None:
         client.put_channel("gwen", "mail", {"kind": "mail", "address": "g@example.org"})
     client.publish({"id": "g0", "attributes": {"gwen": 1}})
     client.mark("gwen", 1, "not-for-me")
-    assert [(each["sequence"], each["mark"]) for each in client.marks("gwen")] == [
+    assert [(mark["sequence"], mark["mark"]) for mark in client.marks("gwen")] == [
         (1, "not-for-me")
     ]
 
@@ -191,7 +191,7 @@ def test_coroutines_do_the_same(url: str) -> None:
             await client.subscribe(Subscriber("emma", Policy(k=9)))
             await client.add(Subscription("emma-1", "emma", where="emma = 1"))
             deliveries = await client.publish({"id": "m0", "attributes": {"emma": 1}})
-            events = [each.event for each in deliveries]
+            events = [delivery.event for delivery in deliveries]
             async for delivery in client.follow("emma"):
                 events.append(delivery.event)
                 if delivery.event == "m0":

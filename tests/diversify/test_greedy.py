@@ -32,8 +32,8 @@ class Own(Jaccard):
 
 
 def matrix_of(candidates: list[Candidate], distance: Any) -> Any:
-    events = [one.event for one in candidates]
-    rows = [[distance.between(one, other) for other in events] for one in events]
+    events = [candidate.event for candidate in candidates]
+    rows = [[distance.between(event, other) for other in events] for event in events]
     return np.array(rows, np.float64).reshape(len(events), len(events))
 
 
@@ -56,7 +56,7 @@ def test_a_choice_of_arrays_is_the_plain_one(
 ) -> None:
     made = part(sigma)
     ranks, keys = ranks_and_keys(candidates)
-    order = order_of([one.event for one in candidates])
+    order = order_of([candidate.event for candidate in candidates])
     matrix = matrix_of(candidates, Overlap())
     chosen = GreedyGrowth(rule, sigma).pick(ranks, keys, order, matrix, k)
     assert chosen.tolist() == PLAIN[made.name](made, candidates, k)

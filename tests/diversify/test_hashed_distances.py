@@ -189,7 +189,7 @@ KNOWN = st.sampled_from([Overlap(), Jaccard(), Overlap(WEIGHTS), Overlap({"a": 0
 
 
 def expected(events: list[Event], distance: Distance) -> list[list[float]]:
-    return [[distance.between(one, other) for other in events] for one in events]
+    return [[distance.between(event, other) for other in events] for event in events]
 
 
 @given(large_windows(), KNOWN)

@@ -41,7 +41,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     work = workload(draw(st.integers(0, 10**6)), events=25)
     if draw(st.booleans()):
         return work
-    bare = [Event(each.id, each.attributes, each.published_at) for each in work.events]
+    bare = [Event(event.id, event.attributes, event.published_at) for event in work.events]
     return replace(work, events=bare)
 
 
@@ -95,9 +95,9 @@ def test_any_split_of_a_stream_gives_the_same_deliveries(work: Workload, cuts: s
 def test_nobody_gets_an_event_twice(work: Workload) -> None:
     engine = engine_for(work)
     delivered = engine.publish_many(work.events + work.events) + engine.advance(END)
-    pairs = [(each.subscriber, each.event) for each in delivered]
+    pairs = [(delivery.subscriber, delivery.event) for delivery in delivered]
     assert len(pairs) == len(set(pairs))
-    assert [each.record for each in engine.dead_letters] == work.events
+    assert [letter.record for letter in engine.dead_letters] == work.events
 
 
 @pytest.mark.slow
@@ -464,7 +464,10 @@ def test_an_owner_without_a_subscriber_has_the_default_policy(feeds: str, index:
     engine.add(Subscription("s", "ann", where="genre = 'comedy'"))
     assert engine.add_many([Subscription("t", "bob", where="true")]) == []
     delivered = engine.publish_many(comedies(1))
-    assert [(each.subscriber, each.event) for each in delivered] == [("ann", "e0"), ("bob", "e0")]
+    assert [(delivery.subscriber, delivery.event) for delivery in delivered] == [
+        ("ann", "e0"),
+        ("bob", "e0"),
+    ]
     engine.restore(json.loads(json.dumps(engine.snapshot())))
     engine.subscribe(Subscriber("ann", Policy(k=3)))  # it is no longer one by default
     with pytest.raises(InvalidSubscription, match="exists already"):

@@ -38,7 +38,7 @@ def test_a_delivered_event_is_explained_by_what_holds(engine: Engine) -> None:
     assert found.rank == 0.9
     assert found.delivery is not None
     assert found.delivery.position == 1
-    assert [(each.subscription, each.matched, each.score) for each in found.reasons] == [
+    assert [(reason.subscription, reason.matched, reason.score) for reason in found.reasons] == [
         ("s1", True, 0.7),
         ("s2", True, 0.9),
     ]
@@ -205,7 +205,7 @@ def test_what_quota_holds_names_the_figures_and_what_took_its_place(feeds: str) 
     )
     engine.publish(at_hour(47, "c", 9))
     displaced = engine.explain("ann", "b")
-    assert [(each.fate, each.other) for each in displaced.rules] == [
+    assert [(rule.fate, rule.other) for rule in displaced.rules] == [
         ("held", None),
         ("dropped", "c"),
     ]
@@ -251,7 +251,7 @@ def test_the_pause_of_a_released_event_is_named_after_its_rules() -> None:
     assert engine.advance(31 * 3600) == []
     found = engine.explain("ann", "a")
     assert "dropped when it was due: the subscriber is paused" in str(found)
-    assert [each.fate for each in found.rules] == ["held", "released"]
+    assert [rule.fate for rule in found.rules] == ["held", "released"]
 
 
 def test_forgotten_events_and_other_subscriptions_limit_the_answer() -> None:

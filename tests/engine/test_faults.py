@@ -45,7 +45,7 @@ def event(n: int, at: float | None = None) -> Event:
 
 
 def ids(deliveries: Any) -> list[str]:
-    return [each.event for each in deliveries]
+    return [delivery.event for delivery in deliveries]
 
 
 def broken_after(n: int) -> Iterator[Event]:
@@ -103,7 +103,7 @@ def test_a_scorer_that_fails_sets_its_subscriber_aside(
     assert [*engine.set_aside] == ["eve"]
     [letter] = engine.dead_letters
     assert "subscriber eve was set aside" in letter.reason
-    assert ["eve" in each.message for each in caplog.records] == [True]
+    assert ["eve" in record.message for record in caplog.records] == [True]
     engine.replace(Subscriber("eve", Policy(k=3, window=Sliding(5))))
     assert engine.set_aside == {}
     healthy = engine.publish(Event("e9", {"x": 2}, published_at=9))
@@ -145,7 +145,7 @@ def test_an_iterator_may_call_the_engine() -> None:
             yield event(n)
 
     engine.publish_many(stream())
-    assert [each.id for each in engine.late] == ["e0", "e1"]  # what it published was newer
+    assert [event.id for event in engine.late] == ["e0", "e1"]  # what it published was newer
     assert engine.dead_letters == []
 
 
@@ -179,7 +179,7 @@ def test_late_events_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFix
     engine = engine_of(limits=Limits(kept_letters=3))
     with caplog.at_level(logging.WARNING, "tidings"):
         engine.publish_many([event(9), *(event(n, 1) for n in range(5))])
-    assert [each.id for each in engine.late] == ["e2", "e3", "e4"]
+    assert [event.id for event in engine.late] == ["e2", "e3", "e4"]
     assert engine.late.total == 5
     assert len(caplog.records) == 1
     again = engine_of()
@@ -339,7 +339,7 @@ def poisoned(add_many: Any) -> Any:
     """Return a way to hash events that fails for some of them."""
 
     def failing(hashes: EventHashes, events: Sequence[Event]) -> list[int]:
-        if bad := [each.id for each in events if each.id in ("e3", "e11")]:
+        if bad := [event.id for event in events if event.id in ("e3", "e11")]:
             raise Broken(bad[0])
         added: list[int] = add_many(hashes, events)
         return added
@@ -370,7 +370,7 @@ def test_only_the_events_that_make_a_stage_fail_are_dead_letters(
         patch.setattr(EventHashes, "add_many", poisoned(EventHashes.add_many))
         delivered = engine.publish_many(stream)
     assert delivered == expected
-    assert [each.reason for each in engine.dead_letters] == [
+    assert [letter.reason for letter in engine.dead_letters] == [
         f"event {name}: the stages failed: Broken: {name}" for name in ("e3", "e11")
     ]
     later = [event(n) for n in range(20, 30)]
@@ -390,5 +390,5 @@ def test_a_failure_after_windows_have_changed_refuses_what_was_offered_then(
         patch.setattr(engine._stages.feeds, "offer_prepared", fail)
         assert engine.publish_many([event(n) for n in range(4)]) == []
     reason = "event e0, e1, e2, e3: the stages failed: Broken: windows"
-    assert [each.reason for each in engine.dead_letters] == [reason] * 4
+    assert [letter.reason for letter in engine.dead_letters] == [reason] * 4
     assert ids(engine.publish(event(9))) == ["e9", "e9"]

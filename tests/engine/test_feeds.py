@@ -49,7 +49,7 @@ def test_all_kinds_deliver_the_same_for_every_policy(work: Workload, lateness: s
     first, *rest = [engine.advance(END) for engine in engines]
     assert all(each == first for each in rest)
     reports = [engine.quality() for engine in engines]
-    assert all(each == reports[0] for each in reports)
+    assert all(report == reports[0] for report in reports)
 
 
 @few
@@ -75,7 +75,7 @@ def test_the_first_time_of_all_is_a_time_like_any_other(feeds: str, window: obje
     sent = engine.publish(Event("e1", {"x": 1}, "0001-01-01T00:00:00Z"))
     sent += engine.publish(Event("e2", {"x": 1}, "2026-01-01T00:00:00Z"))
     sent += engine.publish(Event("e3", {"x": 1}, "9999-12-31T23:59:59Z"))
-    assert [each.event for each in sent] == ["e1", "e2"]
+    assert [delivery.event for delivery in sent] == ["e1", "e2"]
     assert sent[0].window["start"] == "0001-01-01T00:00:00Z"
 
 

@@ -37,8 +37,8 @@ def ran(index: str) -> list[Any]:
     """Publish everything; in the middle, take some subscriptions out and go on from a snapshot."""
     engine = filled(index, WORK)
     found: list[Any] = [engine.publish_many(WORK.events[:30])]
-    for each in WORK.subscriptions[::3]:
-        engine.remove(each.id)
+    for subscription in WORK.subscriptions[::3]:
+        engine.remove(subscription.id)
     again = Engine(index=index)
     again.restore(engine.snapshot())
     found.append(again.publish_many(WORK.events[30:]))
@@ -76,8 +76,8 @@ def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.M
     assert growing.publish_many(WORK.events[:20]) == few.publish_many(WORK.events[:20])
     assert growing._stages.matcher.compiled is None
     for engine in (growing, few):
-        for each in WORK.subscriptions[30:]:
-            engine.add(each)
+        for subscription in WORK.subscriptions[30:]:
+            engine.add(subscription)
     assert growing.publish_many(WORK.events[20:]) == few.publish_many(WORK.events[20:])
     assert growing._stages.matcher.compiled is not None
     found = growing.target(WORK.events[0], k=5)

@@ -18,7 +18,7 @@ def event(name: object, at: int) -> Event:
 
 
 def taken(intake: Intake, events: list[Event]) -> list[tuple[str, int | None]]:
-    steps = [step for each in events for step in intake.arrive(each)]
+    steps = [step for event in events for step in intake.arrive(event)]
     return [(step.event.id, step.event.sequence) for step in steps if step.event]
 
 
@@ -70,7 +70,7 @@ def test_many_records_arrive_as_single_ones_do(
         for name, at, sequence in stream
     ]
     one, many = Intake(remember_ids=remember_ids), Intake(remember_ids=remember_ids)
-    single = [step for each in events for step in one.arrive(each)]
+    single = [step for event in events for step in one.arrive(event)]
     together = [step for half in (events[:20], events[20:]) for step in many.arrive_many(half)]
     assert [s for s in together if s.event] == [s for s in single if s.event]
     # Each moment that a step without an event reaches is that of the event before it.

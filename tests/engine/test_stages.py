@@ -26,7 +26,9 @@ def filled(work, index: str, feeds: str) -> Engine:
 def change(engine: Engine, work, step: int) -> None:
     """Remove a subscriber and add it again, replace a subscription, or change a policy."""
     person = work.subscribers[step % len(work.subscribers)]
-    owned = [each for each in work.subscriptions if each.subscriber == person.id]
+    owned = [
+        subscription for subscription in work.subscriptions if subscription.subscriber == person.id
+    ]
     if step % 3 == 0:
         engine.unsubscribe(person.id)
         engine.subscribe(person)
@@ -94,7 +96,7 @@ def test_one_event_wanted_by_thousands():
         engine.subscribe(Subscriber(f"p{number:04d}", Policy(k=1, window=Sliding(5))))
         engine.add(Subscription(f"s{number}", f"p{number:04d}", "a = 1", prefrank=0.5))
     delivered = engine.publish(Event("e1", {"a": 1}, published_at=0))
-    assert [each.subscriber for each in delivered] == [f"p{n:04d}" for n in range(3000)]
+    assert [delivery.subscriber for delivery in delivered] == [f"p{n:04d}" for n in range(3000)]
     assert engine.quality().coverage == 1.0
 
 

@@ -276,7 +276,7 @@ def test_explanations_agree_with_what_the_engine_does(
 ) -> None:
     engine, events = engine_of(policy), stream(steps)
     early = engine.publish_many(events[:cut])
-    matching = [each for each in events[:cut] if each.attributes["r"]]
+    matching = [event for event in events[:cut] if event.attributes["r"]]
     delivered = {delivery.event for delivery in early}
     states = {}
     for each in matching:
@@ -315,9 +315,9 @@ def test_what_was_chosen_instead_was_delivered(
     engine, events = engine_of(policy), stream(steps)
     deliveries = engine.publish_many(events) + engine.advance(1000)
     delivered = {delivery.event for delivery in deliveries}
-    for each in events:
-        if each.attributes["r"] and each.id not in delivered:
-            found = standing(engine, each.id)
+    for event in events:
+        if event.attributes["r"] and event.id not in delivered:
+            found = standing(engine, event.id)
             if found.state == "passed" and policy.window.name != "continuous":
                 chosen = {rival.event for choice in found.choices for rival in choice.chosen}
                 assert chosen <= delivered

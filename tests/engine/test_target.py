@@ -129,4 +129,4 @@ def test_others_are_explained_by_what_they_lack(
     if few:
         lacking = {name: len(each.reason.fails) for name, each in alone.items()}
         order = sorted(forms, key=lambda name: (alone[name].position or 99, lacking[name], name))
-        assert [each.subscription for each in placements] == order[: len(best) + others]
+        assert [placement.subscription for placement in placements] == order[: len(best) + others]

@@ -45,8 +45,8 @@ def together(work: Callable[[int], Any]) -> list[Any]:
 
 def engine_of(index: str, feeds: str) -> Engine:
     engine = Engine(index=index, feeds=feeds, clock=lambda: 1000.0)
-    for each in WORK.subscribers:
-        engine.subscribe(each)
+    for subscriber in WORK.subscribers:
+        engine.subscribe(subscriber)
     engine.add_many(WORK.subscriptions)
     return engine
 
@@ -59,12 +59,12 @@ def form(name: str, chance: Random) -> dict[str, Any]:
 def table(name: str, chance: Random) -> pa.Table:
     """Return two events as rows."""
     forms = [form(f"{name}-{n}", chance) for n in range(2)]
-    columns = {key: [each["attributes"][key] for each in forms] for key in ("genre", "year")}
-    return pa.table({"id": [each["id"] for each in forms], "published_at": [1000.0] * 2, **columns})
+    columns = {key: [form["attributes"][key] for form in forms] for key in ("genre", "year")}
+    return pa.table({"id": [form["id"] for form in forms], "published_at": [1000.0] * 2, **columns})
 
 
 def once(deliveries: list[Delivery]) -> None:
-    counts = Counter((each.subscriber, each.event) for each in deliveries)
+    counts = Counter((delivery.subscriber, delivery.event) for delivery in deliveries)
     assert max(counts.values(), default=1) == 1
 
 
@@ -109,7 +109,7 @@ def test_all_calls_side_by_side(index: str, feeds: str) -> None:
     # Of the events that all threads publish, each is taken once and refused otherwise.
     assert engine.dead_letters.total == turns * (THREADS - 1)
     # The engine stamps forms inside its lock; rows have a time, which others may have passed.
-    assert all("-row-" in each.id for each in engine.late)
+    assert all("-row-" in event.id for event in engine.late)
     assert engine.quality().delivered == len(due) + sum(rows)
 
 

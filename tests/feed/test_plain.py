@@ -48,7 +48,7 @@ def offer(subscriber: str, number: int, score: float = 0.5) -> tuple[Match, Mome
 
 
 def sent(deliveries) -> list[tuple[str, str, int]]:
-    return [(one.subscriber, one.event, one.sequence) for one in deliveries]
+    return [(delivery.subscriber, delivery.event, delivery.sequence) for delivery in deliveries]
 
 
 def test_every_subscriber_has_a_feed_of_its_own():

@@ -463,7 +463,7 @@ def test_subscribers_come_back_from_a_table():
         Subscriber("addison", Policy(k=2, window=Sliding(4)), [("s1", "s2")]),
         Subscriber("bob"),
     ]
-    found = subscribers_to_table(each.to_dict() for each in people)
+    found = subscribers_to_table(person.to_dict() for person in people)
     assert found.schema == SUBSCRIBERS
     assert list(read_subscribers(found, loads_subscriber)) == people
 

@@ -135,7 +135,7 @@ def test_entries_by_column_are_the_attributes_of_the_events(table):
         columns = read_event_columns(batch)
         if columns is None:
             continue
-        records = [one for one in read_events(batch) if isinstance(one, Event)]
+        records = [event for event in read_events(batch) if isinstance(event, Event)]
         assert len(records) == batch.num_rows
         attributes: list[dict[str, Any]] = [{} for _ in records]
         for entries in columns.entries:
@@ -147,11 +147,11 @@ def test_entries_by_column_are_the_attributes_of_the_events(table):
             for event, name, value in zip(entries.event, entries.name, values, strict=True):
                 attributes[event][columns.names[name]] = value
         assert [*columns] == records
-        assert [one.attributes for one in records] == attributes
+        assert [record.attributes for record in records] == attributes
         assert sum(len(part.event) for part in columns.entries) == sum(map(len, attributes))
-        numbers = [-1 if one.sequence is None else one.sequence for one in records]
+        numbers = [-1 if record.sequence is None else record.sequence for record in records]
         assert (columns.us.tolist(), columns.sequence.tolist()) == (
-            [one.published_us for one in records],
+            [record.published_us for record in records],
             numbers,
         )
 
@@ -218,7 +218,7 @@ def test_positions_count_through_all_batches():
     ids = [f"e{number}" for number in range(rows)]
     ids[4100] = ""
     table = pa.table(plain(rows) | {"id": ids})
-    bad = [each for each in read_events(table) if isinstance(each, BadRecord)]
+    bad = [event for event in read_events(table) if isinstance(event, BadRecord)]
     assert [each.position for each in bad] == [4101]
 
 
@@ -227,7 +227,7 @@ def test_a_bad_row_does_not_make_the_rows_far_from_it_slow():
     times[500] = "soon"
     table = pa.table(plain(1000) | {"published_at": times})
     with patch("tidings.formats.arrow.Event", side_effect=Event) as built:
-        [bad] = [each for each in read_events(table) if isinstance(each, BadRecord)]
+        [bad] = [event for event in read_events(table) if isinstance(event, BadRecord)]
     assert bad.position == 501
     assert built.call_count == 256
 

@@ -51,10 +51,10 @@ def test_every_format_gives_the_same_events(tmp_path: Path, suffix: str) -> None
     assert first.attributes == {"genre": ("drama", "noir"), "year": 2003, "old": True}
     assert (second.id, second.attributes) == ("8", {"old": False})
     only = Layout(LAYOUT.columns, keep=("year",), types={"year": "string"})
-    assert [each.attributes for each in events(path, only)] == [{"year": "2003"}, {}]
+    assert [event.attributes for event in events(path, only)] == [{"year": "2003"}, {}]
     both = Layout({**LAYOUT.columns, "sku": "sku"}, keep=())
     kinds = (str,) if suffix == ".none" else (int, str)
-    assert [type(each.attributes["sku"]) in kinds for each in events(path, both)] == [True, True]
+    assert [type(event.attributes["sku"]) in kinds for event in events(path, both)] == [True, True]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

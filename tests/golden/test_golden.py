@@ -128,7 +128,7 @@ MAKE = {NOW: make, INDEX_NOW: make_index}
 
 def _of(work: Workload, numbers: range) -> list[Any]:
     names = {work.subscribers[number].id for number in numbers}
-    return [one for one in work.subscriptions if one.subscriber in names]
+    return [subscription for subscription in work.subscriptions if subscription.subscriber in names]
 
 
 def read(folder: Path) -> Workload:

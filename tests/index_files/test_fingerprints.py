@@ -31,9 +31,9 @@ def test_other_default_policies_build_everything_again(store, tmp_path):
     second = publish(folder.path, store, NINE)
     third = publish(folder.path, store, Defaults({"dan": Policy(k=2)}, Policy(k=9)))
     policies = [FolderPolicies(folder, version) for version in (first, second, third)]
-    assert [each.policy("dan") for each in policies] == [Policy(), Policy(k=9), Policy(k=2)]
-    assert len({each.version for each in policies}) == 3
-    assert [policies[2].changed_since(each.version) for each in policies] == [None, None, set()]
+    assert [policy.policy("dan") for policy in policies] == [Policy(), Policy(k=9), Policy(k=2)]
+    assert len({policy.version for policy in policies}) == 3
+    assert [policies[2].changed_since(policy.version) for policy in policies] == [None, None, set()]
     assert publish(folder.path, store, Defaults({"dan": Policy(k=2)}, Policy(k=9))) == third
     assert folder.pin("q", 0) == first
 

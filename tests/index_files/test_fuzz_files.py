@@ -124,7 +124,7 @@ def _part(rng: random.Random) -> str:
 
 def _condition(rng: random.Random) -> str:
     parts = [_part(rng) for _ in range(rng.randrange(1, 4))]
-    return f" {rng.choice(['and', 'or'])} ".join({each.split()[0]: each for each in parts}.values())
+    return f" {rng.choice(['and', 'or'])} ".join({part.split()[0]: part for part in parts}.values())
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:

@@ -53,7 +53,7 @@ def matched(
     matcher: MappedMatcher, owners: list[str], event: Event = EVENT
 ) -> dict[str, list[str]]:
     rows = matcher.match_many([event]).rows(0)
-    return {owners[owner]: sorted(matcher.ids[each] for each in ids) for owner, _, ids in rows}
+    return {owners[owner]: sorted(matcher.ids[id] for id in ids) for owner, _, ids in rows}
 
 
 def test_owners_and_ids_are_numbered_in_order() -> None:
@@ -125,7 +125,7 @@ def test_the_rest_answers_as_a_scan_without_the_dropped_owners(
     base = build_base(bundles)
     base.matcher.drop(number for number, name in enumerate(names(base)) if name in dropped)
     aside = dropped | {each.name for each in base.uncompiled}
-    plain = scan({each.name: each for each in bundles if each.name not in aside})
+    plain = scan({bundle.name: bundle for bundle in bundles if bundle.name not in aside})
     matches = base.matcher.match_many(EVENTS)
     for position, event in enumerate(EVENTS):
         found = sorted(

@@ -63,8 +63,10 @@ def mapped(base: BaseIndex) -> BaseIndex:
 
 def scan(bundles: dict[str, SubscriberBundle]) -> Matcher:
     """Return a plain matcher of bundles."""
-    subscribers = [each.subscriber for each in bundles.values() if each.subscriber]
-    subscriptions = [each for bundle in bundles.values() for each in bundle.subscriptions]
+    subscribers = [bundle.subscriber for bundle in bundles.values() if bundle.subscriber]
+    subscriptions = [
+        subscription for bundle in bundles.values() for subscription in bundle.subscriptions
+    ]
     return Matcher(subscribers, subscriptions, index="scan")
 
 

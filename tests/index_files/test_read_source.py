@@ -53,7 +53,7 @@ def test_defaults_apply_only_to_owners_without_a_policy():
     reader = SourceReader(Defaults({"ann": Policy(k=2)}, Policy(k=9)))
     own = Subscriber("cy", Policy(k=4)).to_dict()
     bundles = reader.read(records(own, GOOD, {**GOOD, "subscriber": "bob"}), everyone)
-    policies = {each.name: each.subscriber.policy.k for each in bundles if each.subscriber}
+    policies = {bundle.name: bundle.subscriber.policy.k for bundle in bundles if bundle.subscriber}
     assert policies == {"ann": 2, "bob": 9, "cy": 4}
 
 

@@ -45,10 +45,12 @@ def test_names_with_equal_hashes_are_distinguished() -> None:
 
 def test_policies_and_what_depends_on_them_read_back(tmp_path: Path) -> None:
     subscribers = [Subscriber(f"u{n}", Policy(k=1 + n % 2)) for n in range(5)]
-    table = SubscriberTable.of([*(each.id for each in subscribers), "owner"], subscribers)
+    table = SubscriberTable.of(
+        [*(subscriber.id for subscriber in subscribers), "owner"], subscribers
+    )
     for same in (table, through_file(table, tmp_path / "people.sealed")):
-        assert [same.policy(each.id) for each in subscribers] == [
-            each.policy for each in subscribers
+        assert [same.policy(subscriber.id) for subscriber in subscribers] == [
+            subscriber.policy for subscriber in subscribers
         ]
         assert same.policy("owner") is same.policy("unknown") is None
         assert same.flags(lambda policy: policy.k == 2).tolist() == [False, True] * 2 + [False] * 2

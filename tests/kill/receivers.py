@@ -71,7 +71,7 @@ class Receivers:
         found = [(record.headers()[0], record.value().decode()) for record in records]
         first_of_each = list(dict.fromkeys(found))
         self._check_once([json.loads(value) for _, value in first_of_each], forms)
-        keys = {(HEADER, delivery_key(each).encode()) for each in deliveries}
+        keys = {(HEADER, delivery_key(delivery).encode()) for delivery in deliveries}
         assert {header for header, _ in first_of_each} == keys
         return {"topic": len(found) - len(first_of_each)}
 
@@ -127,7 +127,9 @@ class People:
         """
         mails = test_mail.arrived(self.box)
         assert all(len(versions) == 1 for versions in mails.values())
-        own = sorted(each.event for each in deliveries if each.subscriber == self.subscriber)
+        own = sorted(
+            delivery.event for delivery in deliveries if delivery.subscriber == self.subscriber
+        )
         titles = _mailed_titles(self.box)
         assert sorted(titles) == own
         repeated = {"mail": len(self.box.raw) - len(mails)}

@@ -80,7 +80,7 @@ class Expected:
 
     def check_deliveries(self, store: Store) -> None:
         for person in self.people:
-            own = [each for each in self.deliveries if each.subscriber == person.id]
+            own = [delivery for delivery in self.deliveries if delivery.subscriber == person.id]
             assert store.notifications.after(person.id, limit=100_000) == own
         assert count(store) == len(self.deliveries)
 
@@ -120,9 +120,13 @@ def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
     assert len(deliveries) > 2 * files
     times = {event.id: event.published_us for event in (*events, ANCIENT)}
     if files >= LONG:  # or the stream ends before what was held is released
-        held = {each.subscriber for each in deliveries if times[each.event] < each.delivered_us}
+        held = {
+            delivery.subscriber
+            for delivery in deliveries
+            if times[delivery.event] < delivery.delivered_us
+        }
         assert held >= {person.id for person in RULED}
-    late = [each.id for each in engine.late]
+    late = [event.id for event in engine.late]
     held_by_file = [
         held_at(events[: (number + 1) * PER_FILE], deliveries, times) for number in range(files)
     ]
@@ -132,7 +136,7 @@ def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
 def held_at(read: list[Event], deliveries: list[Delivery], times: dict[str, int]) -> int:
     """Return how many deliveries rules held back when these events had been read."""
     watermark = max(event.published_us for event in read) - parse_duration_us(LATENESS)
-    offered = [each for each in deliveries if times[each.event] <= watermark]
+    offered = [delivery for delivery in deliveries if times[delivery.event] <= watermark]
     return sum(each.delivered_us > watermark for each in offered)
 
 

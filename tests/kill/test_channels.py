@@ -64,7 +64,9 @@ def test_kills_of_the_dispatcher_lose_nothing(moto: str, nats: str, tmp_path: Pa
                 events = [f"e{nth}-{batch}-{number}" for number in range(8)]
                 deliver(store, 3 * nth + batch, *events, to=("ada", "bob", "cy"))
             if nth == kills:
-                eventually(lambda: all(is_done(store, each.id) for each in channels), PATIENCE_S)
+                eventually(
+                    lambda: all(is_done(store, channel.id) for channel in channels), PATIENCE_S
+                )
             else:
                 before = _sent(store)
                 eventually(lambda seen=before: _sent(store) > seen)

@@ -18,7 +18,9 @@ LOCAL = "local-cluster[2,1,1024]"
 
 def executors(sessions: Iterable[int]) -> list[int]:
     """Return the executors among the processes of some sessions."""
-    return [each for one in sessions for each in processes(one, "CoarseGrainedExecutorBackend")]
+    return [
+        process for one in sessions for process in processes(one, "CoarseGrainedExecutorBackend")
+    ]
 
 
 def kill_executors(

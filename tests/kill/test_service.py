@@ -115,7 +115,7 @@ def undisturbed(published: list[Event], end_s: int | None = None) -> dict[str, l
     if end_s is not None:
         deliveries += engine.advance(moment(end_s * SECOND_US))
     return {
-        person["id"]: [each for each in deliveries if each.subscriber == person["id"]]
+        person["id"]: [delivery for delivery in deliveries if delivery.subscriber == person["id"]]
         for person in PEOPLE
     }
 
@@ -131,7 +131,11 @@ def has_received(store: Store, subscriber: str, count: int) -> bool:
 def held_during(published: list[Event], deliveries: list[Delivery], us: int) -> list[str]:
     """Return the deliveries of events that were held at an instant."""
     times = {event.id: event.published_us for event in published}
-    return [each.subscriber for each in deliveries if times[each.event] < us < each.delivered_us]
+    return [
+        delivery.subscriber
+        for delivery in deliveries
+        if times[delivery.event] < us < delivery.delivered_us
+    ]
 
 
 @pytest.mark.kill

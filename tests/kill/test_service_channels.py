@@ -104,10 +104,12 @@ def check_webhook(hook: Receiver, deliveries: list[Delivery]) -> int:
 
     Return how many messages came again.
     """
-    bodies = {each.headers["webhook-id"]: json.loads(each.body)["data"] for each in hook.received}
-    contents = {(each.headers["webhook-id"], each.body) for each in hook.received}
+    bodies = {
+        message.headers["webhook-id"]: json.loads(message.body)["data"] for message in hook.received
+    }
+    contents = {(message.headers["webhook-id"], message.body) for message in hook.received}
     assert len(contents) == len(bodies)
-    own = [each.to_dict() for each in deliveries if each.subscriber == READER]
+    own = [delivery.to_dict() for delivery in deliveries if delivery.subscriber == READER]
     assert sorted(bodies.values(), key=lambda form: form["sequence"]) == own
     return len(hook.received) - len(bodies)
 
@@ -168,7 +170,7 @@ def test_kills_of_a_service_lose_nothing_on_the_way_to_its_channels(
         deliveries = stored(store)
         expected = undisturbed(published)
         for person in READERS:
-            own = [each for each in deliveries if each.subscriber == person["id"]]
+            own = [delivery for delivery in deliveries if delivery.subscriber == person["id"]]
             assert own == [each for each in expected if each.subscriber == person["id"]]
         repeated = receivers.check(deliveries) | people.check(deliveries)
         repeated[HOOK] = check_webhook(hook, deliveries)

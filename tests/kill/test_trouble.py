@@ -130,7 +130,7 @@ def damaged(checkpoint: Path, pattern: str, damage: Damage) -> Iterator[None]:
     """Damage the newest file of a kind within a context."""
     path = max(checkpoint.glob(pattern), key=lambda each: (each.stat().st_mtime, each.name))
     files = [each for each in (path, _checksum(path)) if each.exists()]
-    kept = [(each, each.read_bytes()) for each in files]
+    kept = [(file, file.read_bytes()) for file in files]
     damage(path)
     yield
     for each, content in kept:

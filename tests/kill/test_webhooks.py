@@ -48,11 +48,11 @@ def test_kills_of_the_dispatcher_lose_no_message(address: str) -> None:
             passed_s.value += LEASE_S
         found = ids(hook.received)
         assert len(found) <= messages + kills  # each kill repeats what was under way, no more
-        bodies = {(each.headers["webhook-id"], each.body) for each in hook.received}
+        bodies = {(message.headers["webhook-id"], message.body) for message in hook.received}
         assert len(bodies) == messages
         sequences = [json.loads(body)["data"]["sequence"] for _, body in sorted(bodies)]
         assert sorted(sequences) == [*range(1, messages + 1)]
 
 
 def ids(received: list[Any]) -> list[str]:
-    return [each.headers["webhook-id"] for each in received]
+    return [message.headers["webhook-id"] for message in received]

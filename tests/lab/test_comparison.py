@@ -11,12 +11,17 @@ def test_the_summary_is_that_of_the_deliveries() -> None:
     comparison = small_comparison()
     for row in comparison.summary.to_pylist():
         sent = comparison.delivered_by(row["policy"]).to_pylist()
-        ages = [(each["delivered_at"] - each["published_at"]).total_seconds() for each in sent]
+        ages = [
+            (delivery["delivered_at"] - delivery["published_at"]).total_seconds()
+            for delivery in sent
+        ]
         assert row["delivered"] == len(sent)
-        assert round(row["mean_rank"], 9) == round(fmean(each["rank"] for each in sent), 9)
-        assert round(row["mean_score"], 9) == round(fmean(each["score"] for each in sent), 9)
+        assert round(row["mean_rank"], 9) == round(fmean(delivery["rank"] for delivery in sent), 9)
+        assert round(row["mean_score"], 9) == round(
+            fmean(delivery["score"] for delivery in sent), 9
+        )
         assert round(row["mean_age_s"], 6) == round(fmean(ages), 6)
-        assert row["receivers"] == len({each["subscriber"] for each in sent})
+        assert row["receivers"] == len({delivery["subscriber"] for delivery in sent})
 
 
 def test_subscribers_add_up() -> None:

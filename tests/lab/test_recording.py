@@ -57,7 +57,7 @@ def test_what_cannot_be_used_is_counted() -> None:
     events = [*EVENTS, EVENTS[0], {"id": "x"}, 7]
     subscriptions = [*SUBSCRIPTIONS, SUBSCRIPTIONS[0], {"id": "t"}]
     recording = read_recording(events, subscriptions, [{"id": "bob", "policy": {"k": 0}}])
-    assert {each.kind: each.total for each in recording.refused} == {
+    assert {refusal.kind: refusal.total for refusal in recording.refused} == {
         "publication": 3,
         "subscription": 2,
         "subscriber": 1,

@@ -34,8 +34,12 @@ def plain_run(
 ) -> tuple[Engine, list[Delivery]]:
     """Return an engine that has seen the recording with one policy, and its deliveries."""
     engine = Engine()
-    for one in recording.subscribers:
-        engine.subscribe(Subscriber(one.id, variant.policy_of(one), one.prefers, one.paused))
+    for subscriber in recording.subscribers:
+        engine.subscribe(
+            Subscriber(
+                subscriber.id, variant.policy_of(subscriber), subscriber.prefers, subscriber.paused
+            )
+        )
     assert engine.add_many(recording.subscriptions) == []
     deliveries = engine.publish_many(recording.events)
     if until_us is not None:

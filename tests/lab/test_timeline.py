@@ -28,7 +28,7 @@ def test_what_a_timeline_delivers_an_engine_delivers(seed: int, policy: Policy) 
     _, deliveries = plain_run(recording, Variant("one", policy))
     for name in ("u00", "u01"):
         told = timeline(recording, name, policy=policy)
-        sent = {each.event for each in deliveries if each.subscriber == name}
+        sent = {delivery.event for delivery in deliveries if delivery.subscriber == name}
         delivered = {
             event.event
             for window in told.windows

@@ -17,7 +17,7 @@ def test_policies_are_objects_forms_files_or_own(tmp_path: Path) -> None:
     read = read_variants(by_name)
     assert [variant.policy and variant.policy.k for variant in read] == [1, 2, 3, None]
     files = read_variants([str(tmp_path / "a.toml"), f"four={tmp_path / 'b.json'}", "own"])
-    assert [(each.name, each.policy and each.policy.k) for each in files] == [
+    assert [(file.name, file.policy and file.policy.k) for file in files] == [
         ("a", 3),
         ("four", 4),
         ("own", None),

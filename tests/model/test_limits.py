@@ -10,9 +10,9 @@ from tidings import InvalidForm, InvalidPolicy, Limits, TidingsError
 def test_the_public_preset_is_nowhere_wider_than_the_trusted_one():
     trusted, public = Limits.trusted(), Limits.public()
     lowest = {"period_us"}  # a lower bound: a longer least period is narrower
-    for each in fields(Limits):
-        ours, theirs = getattr(trusted, each.name), getattr(public, each.name)
-        assert (theirs >= ours) if each.name in lowest else (theirs <= ours), each.name
+    for field in fields(Limits):
+        ours, theirs = getattr(trusted, field.name), getattr(public, field.name)
+        assert (theirs >= ours) if field.name in lowest else (theirs <= ours), field.name
 
 
 def test_a_refusal_names_the_value_and_the_limit_in_the_error_asked_for():

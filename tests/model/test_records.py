@@ -150,7 +150,7 @@ def test_everything_is_frozen(frozen: Any, field: str) -> None:
 
 def test_ties_between_events_go_to_the_newer_then_to_the_smaller_id() -> None:
     events = [event(id=name, published_at=t) for name, t in [("b", 1), ("c", 2), ("a", 1)]]
-    assert [each.id for each in sorted(events, key=newest_first)] == ["c", "a", "b"]
+    assert [event.id for event in sorted(events, key=newest_first)] == ["c", "a", "b"]
 
 
 def test_the_form_of_an_event() -> None:

@@ -326,9 +326,9 @@ def test_dead_letters_of_any_kind_are_restored() -> None:
             engine.add({"id": "s", "subscriber": value})
     restored = Engine()
     restored.restore(json.loads(json.dumps(engine.snapshot())))
-    letters = [each.to_dict() for each in engine.dead_letters]
+    letters = [letter.to_dict() for letter in engine.dead_letters]
     assert len(letters) == 7
-    assert [each.to_dict() for each in restored.dead_letters] == letters
+    assert [letter.to_dict() for letter in restored.dead_letters] == letters
 
 
 def test_a_record_within_bounds_is_printed_as_it_is() -> None:

@@ -58,7 +58,9 @@ def expected(published: list[Event]) -> dict[str, list[str]]:
         engine.add(Subscription(f"s{number}", f"p{number}", where="n >= 0", prefrank=0.5))
     deliveries = engine.publish_many(published)
     return {
-        f"p{number}": [each.event for each in deliveries if each.subscriber == f"p{number}"]
+        f"p{number}": [
+            delivery.event for delivery in deliveries if delivery.subscriber == f"p{number}"
+        ]
         for number in range(len(POLICIES))
     }
 

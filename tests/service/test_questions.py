@@ -68,7 +68,7 @@ def test_a_preview_compares_the_saved_policy_with_the_one_tried(client: httpx2.C
         assert comparison[name] == {"count": len(listed), "items": listed}
     assert comparison["goes"]["count"] > 0
     for side, deliveries in (("tried", tried), ("saved", saved)):
-        ranks = [each["rank"] for each in deliveries]
+        ranks = [delivery["rank"] for delivery in deliveries]
         assert comparison[side]["delivered"] == len(deliveries)
         assert comparison[side]["mean_rank"] == pytest.approx(sum(ranks) / len(ranks))
         assert sum(comparison["timeline"][side]) == len(deliveries)

@@ -328,8 +328,8 @@ def test_a_message_is_what_the_column_holds(shop: Any) -> None:
         "form": [b'{ "a":1}', None],
         "data": [b"\x00\xff", None],
     }
-    for each in columns.values():
-        each.close()
+    for column in columns.values():
+        column.close()
 
 
 @pytest.mark.postgres

@@ -72,7 +72,12 @@ def batch(brokers: Brokers, topic: str, **more: str) -> Any:
 
 
 def rows(reader: Any, partitions: list[InputPartition]) -> list[dict[str, Any]]:
-    return [row for each in partitions for found in reader.read(each) for row in found.to_pylist()]
+    return [
+        row
+        for partition in partitions
+        for found in reader.read(partition)
+        for row in found.to_pylist()
+    ]
 
 
 def values(reader: Any, start: Any, end: Any) -> list[str]:

@@ -91,7 +91,7 @@ def test_properties_may_hold_the_envelope(broker: MqttBroker, topic: str, tmp_pa
     sold = {"specversion": "1.0", "id": "7", "source": "shop", "type": "sold"}
     broker.send(f"{topic}/a", ['{"genre": "drama"}'], sold)
     again = reader(broker, tmp_path, topic)
-    (event,) = [one for batch in batches(again) for one in MessageForm().events(batch)]
+    (event,) = [event for batch in batches(again) for event in MessageForm().events(batch)]
     assert event.id == "shop#7"  # type: ignore[union-attr]
     again.close()
 

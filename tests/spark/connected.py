@@ -85,7 +85,9 @@ def streamed(spark: SparkSession, work: Workload, folder: Path) -> dict[str, Any
         found = ts.outcomes(source(), work.subscriptions, work.subscribers)
         run(found, "store", ts.store_sink(str(folder / "news.db"), "films"))
         with open_store(folder / "news.db") as opened:
-            return sum(len(opened.notifications.after(each.id)) for each in work.subscribers)
+            return sum(
+                len(opened.notifications.after(subscriber.id)) for subscriber in work.subscribers
+            )
 
     def rebucket() -> Any:
         return ts.rebucket(spark, folder / "plain-checkpoint", buckets=4).count()

@@ -59,14 +59,14 @@ class Stages:
     def take(self, batches: list[pa.RecordBatch]) -> None:
         """Run a micro-batch."""
         stage = MatchStage(self.source, read_events, self.settings.buckets, streams=True)
-        self.run([row for each in batches for row in self._sent(stage, each)])
+        self.run([row for batch in batches for row in self._sent(stage, batch)])
 
     def _sent(self, stage: MatchStage, batch: pa.RecordBatch) -> list[dict[str, Any]]:
         arrived = [batch]
         if self.parts > 1:
             numbers = [pa.array([part] * batch.num_rows) for part in range(self.parts)]
-            arrived = [batch.append_column(PART, each) for each in numbers]
-        return [row for each in stage.batches(arrived) for row in each.to_pylist()]
+            arrived = [batch.append_column(PART, number) for number in numbers]
+        return [row for batch in stage.batches(arrived) for row in batch.to_pylist()]
 
     def run(self, sent: list[dict[str, Any]]) -> None:
         """Run the rows of each bucket as the state operator does."""
@@ -91,7 +91,9 @@ class Stages:
 
     def rebucket(self, buckets: int) -> None:
         if len(self.states) == self.settings.buckets:
-            blobs, clock = rebucketed([self.states[each] for each in sorted(self.states)], buckets)
+            blobs, clock = rebucketed(
+                [self.states[bucket] for bucket in sorted(self.states)], buckets
+            )
             self.states = {number: (blob, clock) for number, blob in blobs.items()}
             self.settings = self.settings._replace(buckets=buckets)
 
@@ -190,12 +192,12 @@ def test_the_stages_deliver_as_the_engine_does(
         both = Both(chance, Path(folder), lateness, counting)
         delivered = both.run(stream, changing)
     expected: dict[str, list[Any]] = {}
-    for each in delivered:
-        expected.setdefault(each.subscriber, []).append(each.to_dict())
+    for delivery in delivered:
+        expected.setdefault(delivery.subscriber, []).append(delivery.to_dict())
     assert deliveries(both.spark.tables) == expected
     dead = {letter.reason for letter in both.engine.dead_letters}
     late = [row["event"] for row in both.spark.rows("late")]
-    once = [each for each in late if f"event {each!r} was published before" not in dead]
+    once = [event for event in late if f"event {event!r} was published before" not in dead]
     assert sorted(once) == sorted(event.id for event in both.engine.late)
     reasons = [row["reason"] for row in both.spark.rows("dead")]
     assert sum("was published before" not in why for why in reasons) == stream.bad

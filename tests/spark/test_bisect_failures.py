@@ -36,9 +36,9 @@ POISON = {"e03", "e04", "e11", "e19"}
 
 
 def ids(events: Sequence[Event]) -> list[str]:
-    if bad := POISON.intersection(each.id for each in events):
+    if bad := POISON.intersection(event.id for event in events):
         raise TypeError(f"odd {min(bad)}")
-    return [each.id for each in events]
+    return [event.id for event in events]
 
 
 def test_culprits_are_found_and_the_others_are_finished():
@@ -105,7 +105,7 @@ MEMBERS = bundle_subscribers(
 def test_an_event_that_cannot_be_matched_is_a_dead_letter():
     stage = MatchStage(PickledSource.of(MEMBERS), broken, 2, streams=True)
     rows = sent(stage, batches(EVENTS, size=7))
-    matched = {each[0] for each in matches(rows)}
+    matched = {match[0] for match in matches(rows)}
     assert matched == {each.id for each in EVENTS} - POISON
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["event"] for each in dead) == sorted(POISON)
@@ -188,8 +188,8 @@ def test_a_scorer_that_cannot_be_prepared_fails_only_for_its_owners_matches():
 def clocked(events: Sequence[Event], now_s: int) -> list[pa.RecordBatch]:
     """Return batches with the time of the micro-batch."""
     return [
-        each.append_column(NOW, pa.array([now_s * 1_000_000] * each.num_rows, pa.int64()))
-        for each in batches(list(events), size=8)
+        batch.append_column(NOW, pa.array([now_s * 1_000_000] * batch.num_rows, pa.int64()))
+        for batch in batches(list(events), size=8)
     ]
 
 
@@ -200,7 +200,7 @@ def test_an_event_far_ahead_of_the_clock_is_a_dead_letter_and_moves_no_watermark
         PickledSource.of(MEMBERS), read_valid_events, 2, streams=True, future_us=5_000_000
     )
     rows = sent(stage, clocked(events, now_s=10))
-    assert {each[0] for each in matches(rows)} == {f"e{at:02}" for at in range(16)}
+    assert {match[0] for match in matches(rows)} == {f"e{at:02}" for at in range(16)}
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["record"]["id"] for each in dead) == ["e16", "e17", "e18", "e19", "far"]
     assert (
@@ -249,7 +249,7 @@ def test_a_subscriber_that_cannot_be_compiled_is_ranked_by_its_own_scorer(
     worths = Preference.weighted_prefranks
 
     def failing(self: Preference, subscriptions: Any, prefers: Any) -> list[float]:
-        if any(each.subscriber == "bob" for each in subscriptions):
+        if any(subscription.subscriber == "bob" for subscription in subscriptions):
             raise LookupError("no such worth")
         return worths(self, subscriptions, prefers)
 

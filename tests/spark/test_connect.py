@@ -66,8 +66,8 @@ def test_the_session_is_that_of_a_client(results: dict[str, Any]) -> None:
 
 def test_matches_and_targets_are_found(results: dict[str, Any]) -> None:
     matcher = Matcher(WORK.subscribers, WORK.subscriptions)
-    matches = [each for event in WORK.events for each in matcher.matches(event)]
-    assert results["match"] == sorted([each.subscriber, each.event.id] for each in matches)
+    matches = [match for event in WORK.events for match in matcher.matches(event)]
+    assert results["match"] == sorted([match.subscriber, match.event.id] for match in matches)
     assert results["target"] == sum(bool(matcher.matches(event)) for event in WORK.events)
 
 

@@ -229,8 +229,8 @@ options = { path = "table", header = true }"""
     assert (found.deliveries, found.late, found.dead) == (2, 1, 1)
     rows = spark.read.option("header", "true").csv(str(tmp_path / "table")).collect()
     assert sorted(tuple(row) for row in rows) == [("ann", "e60", "2.0"), ("ann", "e61", "2.0")]
-    assert [each["event"] for each in read_lines(tmp_path / "out", "late")] == ["e1"]
-    assert [each["record"] for each in read_lines(tmp_path / "out", "dead_letters")] == [
+    assert [line["event"] for line in read_lines(tmp_path / "out", "late")] == ["e1"]
+    assert [line["record"] for line in read_lines(tmp_path / "out", "dead_letters")] == [
         {"id": "bad"}
     ]
 

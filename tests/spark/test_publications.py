@@ -71,7 +71,7 @@ def test_the_range_of_two_times_is_read_or_refused():
     assert isinstance(next(ReadLines()(lines(RANGE.encode()))), Event | BadRecord)
     stage = MatchStage(PickledSource.of(MEMBERS), ReadLines(), 1, streams=True)
     rows = sent(stage, [lines(RANGE.encode(), GOOD)])
-    assert [each[0] for each in matches(rows)] == ["e1", "e1"]
+    assert [match[0] for match in matches(rows)] == ["e1", "e1"]
 
 
 def test_renamed_columns_are_read_under_their_own_names():

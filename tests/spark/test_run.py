@@ -102,7 +102,7 @@ def test_a_restart_continues_with_the_new_files(folder):
     config = load_config(folder / "run.toml")
     first = run(run_spark, config)
     assert (first.events, first.delivered, first.dead) == (3, {"ann": 1}, 2)
-    assert [each["reason"][:20] for each in lines(folder / "out", "dead_letters")] == [
+    assert [line["reason"][:20] for line in lines(folder / "out", "dead_letters")] == [
         "the row has 3 cells,",
         "event e2: published_",
     ]
@@ -112,14 +112,14 @@ def test_a_restart_continues_with_the_new_files(folder):
     assert (second.batches, second.events) == (2, 3)
     assert (second.delivered, second.late, second.dead) == ({"ann": 1, "bob": 2}, 1, 0)
     assert [
-        (each["subscriber"], each["event"]) for each in lines(folder / "out", "deliveries")
+        (line["subscriber"], line["event"]) for line in lines(folder / "out", "deliveries")
     ] == [
         ("ann", "e1"),
         ("ann", "e4"),
         ("bob", "e4"),
         ("bob", "e5"),
     ]
-    assert [each["record"]["id"] for each in lines(folder / "out", "late")] == ["e0"]
+    assert [line["record"]["id"] for line in lines(folder / "out", "late")] == ["e0"]
     third = run(run_spark, config)
     assert (third.batches, third.events) == (0, 0)
 
@@ -194,7 +194,7 @@ def test_every_format_is_read_as_a_stream(spark, tmp_path, suffix):
     folder = tmp_path / "a {strange} [name]*"
     folder.mkdir()
     events = read_events(EXAMPLE.with_name("events.jsonl"))
-    write_events((each for each in events if isinstance(each, Event)), folder / f"films{suffix}")
+    write_events((event for event in events if isinstance(event, Event)), folder / f"films{suffix}")
     publications = read_stream(spark, find_source(folder, f"films{suffix}"))
     rows = []
     assert batches(publications, lambda batch, _: rows.extend(batch.collect()), tmp_path) == [
@@ -302,15 +302,15 @@ def test_poison_in_a_store_and_in_files_does_not_stop_others(tmp_path):
     (tmp_path / "events").mkdir()
     events = [Event(f"e{at}", dict.fromkeys("ntu", at), at, at + 1) for at in range(8)]
     for part in range(2):
-        good = [json.dumps(each.to_dict()).encode() for each in events[4 * part : 4 * part + 4]]
+        good = [json.dumps(event.to_dict()).encode() for event in events[4 * part : 4 * part + 4]]
         path = tmp_path / "events" / f"{part}.jsonl"
         path.write_bytes(b"\n".join([*BAD_LINES.values(), *good]) + b"\n")
         os.utime(path, (part, part))
     (tmp_path / "pipeline.toml").write_text(PIPELINE)
     found = run(run_spark, load_config(tmp_path / "pipeline.toml"))
     assert found.delivered == {"ann": 8}
-    assert {tuple(each["matched"]) for each in lines(tmp_path / "out", "deliveries")} == {("fine",)}
-    reasons = [each["reason"] for each in lines(tmp_path / "out", "dead_letters")]
+    assert {tuple(line["matched"]) for line in lines(tmp_path / "out", "deliveries")} == {("fine",)}
+    reasons = [line["reason"] for line in lines(tmp_path / "out", "dead_letters")]
     for why in BAD_LINES:
         assert len([reason for reason in reasons if why in reason]) == 2
     left_out = sorted(reason for reason in reasons if "of the store is left out" in reason)

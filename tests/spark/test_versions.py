@@ -45,15 +45,15 @@ def test_matches_equal_those_of_the_plain_matcher_in_any_parts(publications, par
         for row in found(frame, "event", "subscriber", "score", "matched")
     ]
     assert rows == sorted(
-        (event.id, each.subscriber, each.score, each.matched)
+        (event.id, match.subscriber, match.score, match.matched)
         for event in WORK.events
-        for each in SCAN.matches(event)
+        for match in SCAN.matches(event)
     )
 
 
 @pytest.mark.parametrize(("parts", "scorer"), [(1, Exact()), (3, Exact()), (3, Preference())])
 def test_targets_equal_those_of_the_plain_matcher_in_any_parts(publications, parts, scorer):
-    people = [Subscriber(each.id) for each in WORK.subscribers]
+    people = [Subscriber(subscriber.id) for subscriber in WORK.subscribers]
     scan = Matcher(people, WORK.subscriptions, index="scan")
     frame = ts.target(publications, WORK.subscriptions, k=3, scorer=scorer, parts=parts)
     assert found(frame, "event", "position", "subscription", "score") == sorted(

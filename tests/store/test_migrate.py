@@ -145,7 +145,7 @@ def test_a_new_store_may_be_opened_concurrently(address: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         numbers = list(pool.map(opened, range(4)))
-    assert all(each == numbers[0] for each in numbers)
+    assert all(number == numbers[0] for number in numbers)
 
 
 def test_a_second_migration_changes_nothing(address: str) -> None:

@@ -101,4 +101,6 @@ def change(store: Store, films: Workload, chance: Random, number: int) -> None:
     elif verb == "unsubscribe":
         store.catalogue.remove("subscriber", chosen.subscriber)
     else:
-        store.catalogue.load(one for one in films.subscribers if one.id == chosen.subscriber)
+        store.catalogue.load(
+            subscriber for subscriber in films.subscribers if subscriber.id == chosen.subscriber
+        )

@@ -30,13 +30,13 @@ def match(name: str, at: float = 0, sequence: int | None = None, score: float = 
 
 def buffer_of(length: Length | None, *matches: Match, count: str = "matching") -> MatchBuffer:
     buffer = MatchBuffer(length, count)
-    for one in matches:
-        buffer.add(one)
+    for match in matches:
+        buffer.add(match)
     return buffer
 
 
 def names(matches: list[Match]) -> list[str]:
-    return [one.event.id for one in matches]
+    return [match.event.id for match in matches]
 
 
 @pytest.mark.parametrize(

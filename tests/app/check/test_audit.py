@@ -20,7 +20,10 @@ def write(folder, **files):
 
 
 def problems(paths):
-    return [(each.path.name, each.line, each.id, each.reason) for each in review(paths).problems]
+    return [
+        (problem.path.name, problem.line, problem.id, problem.reason)
+        for problem in review(paths).problems
+    ]
 
 
 def test_a_bad_record_is_named_by_its_line(tmp_path):
@@ -39,7 +42,7 @@ def test_a_bad_record_is_named_by_its_line(tmp_path):
 def test_rows_of_csv_are_counted_without_the_header(tmp_path):
     path = tmp_path / "events.csv"
     path.write_text("id,published_at,year\ne1,0,1\ne2,0\ne3,soon,1\ne4,0,1\ne1,0,1\n")
-    assert [each[1:3] for each in problems([path])] == [(2, None), (3, "e3"), (5, "e1")]
+    assert [problem[1:3] for problem in problems([path])] == [(2, None), (3, "e3"), (5, "e1")]
 
 
 def test_an_id_is_used_once(tmp_path):
@@ -62,9 +65,9 @@ def test_subscriptions_of_a_refused_subscriber_are_refused(tmp_path):
     )
     assert problems([subscriptions]) == []
     assert [
-        each[1:]
-        for each in problems([subscriptions, subscribers])
-        if each[0] == "subscriptions.jsonl"
+        problem[1:]
+        for problem in problems([subscriptions, subscribers])
+        if problem[0] == "subscriptions.jsonl"
     ] == [
         (3, "s3", "subscription s3: subscriber cid was refused"),
     ]
@@ -80,7 +83,7 @@ def test_preferences_are_over_own_subscriptions_and_without_a_cycle(tmp_path):
             {"id": "cid", "prefers": [["a", "b"], ["b", "a"]]},
         ],
     )
-    assert [each[3] for each in problems([subscribers, subscriptions])] == [
+    assert [problem[3] for problem in problems([subscribers, subscriptions])] == [
         "subscriber ann: prefers names s2, which belongs to bob",
         "subscriber ann: prefers names unknown subscription s9",
         "subscriber cid: preferences form a cycle: a > b > a",

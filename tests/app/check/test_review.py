@@ -24,7 +24,10 @@ def write(folder, **files):
 
 
 def problems(paths):
-    return [(each.path.name, each.line, each.id, each.reason) for each in review(paths).problems]
+    return [
+        (problem.path.name, problem.line, problem.id, problem.reason)
+        for problem in review(paths).problems
+    ]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

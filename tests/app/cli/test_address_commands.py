@@ -29,7 +29,7 @@ def test_an_address_is_added_listed_paused_and_removed(store: str) -> None:
     chat = ("address", "add", store, "ada", "chat", secret, "--kind", "slack", "--min-rank", "0.9")
     assert "SECRET" not in tidings(*chat).stdout
     states = printed(tidings("address", "list", store, "--json"))
-    assert [(each["id"], each["verified"], each["at"]) for each in states] == [
+    assert [(state["id"], state["verified"], state["at"]) for state in states] == [
         ("chat", True, ["08:00"]),
         ("home", True, ["07:30"]),
     ]

@@ -51,7 +51,7 @@ def test_ctrl_c_says_how_to_continue(experiments, tmp_path):
     assert "Stopped after 1 of 2 experiments; the same command resumes." in result.stderr
     experiments[1].run.error = None
     assert tidings("lab", "papers", "--out", tmp_path).exit_code == 0
-    assert [each.run.seeds for each in experiments] == [[7], [7, 7]]
+    assert [experiment.run.seeds for experiment in experiments] == [[7], [7, 7]]
 
 
 def test_names_can_be_listed(experiments):

@@ -506,7 +506,7 @@ def test_rules_of_a_config_are_run_counted_and_explained(tmp_path):
     assert "rules: 1 held, 1 released, 1 dropped by quota" in result.stdout
     text = next(tmp_path.glob("out/deliveries/*")).read_text()
     delivered = [json.loads(line) for line in text.splitlines()]
-    assert [(each["event"], each["delivered_at"]) for each in delivered] == [
+    assert [(delivery["event"], delivery["delivered_at"]) for delivery in delivered] == [
         ("e0", "2026-11-15T05:00:00Z"),
         ("e1", "2026-11-15T09:00:00Z"),
         ("e3", "2026-11-16T09:00:00Z"),

@@ -151,7 +151,7 @@ def test_bad_files_do_not_stop_a_local_run(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert '"dead_letters": 3' in result.stdout
     letters = [each.read_text() for each in (folder / "out" / "dead_letters").iterdir()]
-    assert sum(each.count("\n") for each in letters) == 3
+    assert sum(letter.count("\n") for letter in letters) == 3
 
 
 @pytest.mark.parametrize(

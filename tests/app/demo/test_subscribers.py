@@ -23,23 +23,29 @@ def rank(subscriber: DemoSubscriber, **attributes: object) -> float | None:
 
 
 def test_names_are_distinct(subscribers: dict[str, DemoSubscriber]) -> None:
-    ids = [each.id for subscriber in subscribers.values() for each in subscriber.subscriptions]
+    ids = [
+        subscription.id
+        for subscriber in subscribers.values()
+        for subscription in subscriber.subscriptions
+    ]
     assert len(subscribers) == len(demo_subscribers()) == 10
     assert len(set(ids)) == len(ids)
 
 
 def test_preferences_are_over_own_subscriptions(subscribers: dict[str, DemoSubscriber]) -> None:
     for subscriber in subscribers.values():
-        own = {each.id for each in subscriber.subscriptions}
-        assert {each.subscriber for each in subscriber.subscriptions} == {subscriber.name}
+        own = {subscription.id for subscription in subscriber.subscriptions}
+        assert {subscription.subscriber for subscription in subscriber.subscriptions} == {
+            subscriber.name
+        }
         assert {name for pair in subscriber.subscriber.prefers for name in pair} <= own
 
 
 def test_json_forms_round_trip(subscribers: dict[str, DemoSubscriber]) -> None:
     for subscriber in subscribers.values():
         assert loads_subscriber(subscriber.subscriber.to_dict()) == subscriber.subscriber
-        for each in subscriber.subscriptions:
-            assert loads_subscription(each.to_dict()).to_dict() == each.to_dict()
+        for subscription in subscriber.subscriptions:
+            assert loads_subscription(subscription.to_dict()).to_dict() == subscription.to_dict()
 
 
 def test_every_scorer_and_every_window_is_used(subscribers: dict[str, DemoSubscriber]) -> None:

@@ -16,10 +16,10 @@ def test_the_files_are_those_of_a_run(films: pa.Table, tmp_path: Path) -> None:
     prepare(folder, films.slice(0, 100), subscribers)
     listed = list(read_subscribers(folder / "subscribers.jsonl"))
     subscriptions = list(read_subscriptions(folder / "subscriptions.jsonl"))
-    assert listed == [each.subscriber for each in subscribers]
-    assert [each.id for each in subscriptions if isinstance(each, Subscription)] == [
-        each.id for owner in subscribers for each in owner.subscriptions
-    ]
+    assert listed == [subscriber.subscriber for subscriber in subscribers]
+    assert [
+        subscription.id for subscription in subscriptions if isinstance(subscription, Subscription)
+    ] == [subscription.id for owner in subscribers for subscription in owner.subscriptions]
     config = load_config(folder / CONFIG)
     assert isinstance(config.source, Source)
     assert [path.name for path in config.source.files()][:2] == [

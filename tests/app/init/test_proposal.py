@@ -161,7 +161,7 @@ def test_a_proposal_runs_as_it_is(tmp_path, monkeypatch, name, make, expected):
 def test_every_example_matches_something_but_not_everything(tmp_path):
     semicolons(tmp_path / "a.csv")
     proposal = propose(tmp_path / "a.csv")
-    assert all(0 < each.matches <= 300 for each in proposal.subscriptions)
+    assert all(0 < subscription.matches <= 300 for subscription in proposal.subscriptions)
     assert proposal.to_dict()["columns"] == {
         "Abflug am": "string",
         "Ziel": "string",
@@ -183,8 +183,8 @@ def test_examples_ask_for_what_nearly_every_row_has(tmp_path):
     proposal = propose(path)
     asked = {
         part.attribute
-        for each in proposal.subscriptions
-        for conjunction in each.subscription.conjunctions
+        for subscription in proposal.subscriptions
+        for conjunction in subscription.subscription.conjunctions
         for part in conjunction
     }
     assert asked == {"kind", "mostly_0", "price"}
@@ -198,9 +198,11 @@ def test_examples_neither_ask_for_dates_nor_match_next_to_nothing(tmp_path):
     path = tmp_path / "offers.csv"
     path.write_text("\n".join(["rownames,at,other_date,kind,row,price", *rows]))
     proposal = propose(path)
-    wheres = [str(each.subscription.to_dict()["where"]) for each in proposal.subscriptions]
+    wheres = [
+        str(subscription.subscription.to_dict()["where"]) for subscription in proposal.subscriptions
+    ]
     assert not any("date" in where or "row" in where for where in wheres)
-    assert all(each.matches > 3 for each in proposal.subscriptions)
+    assert all(subscription.matches > 3 for subscription in proposal.subscriptions)
 
 
 def test_content_shows_titles_that_are_text(tmp_path):

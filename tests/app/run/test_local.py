@@ -91,7 +91,7 @@ def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
         "seconds": 0.5,
         "sink": str(folder / "out"),
     }
-    assert [(each["subscriber"], each["event"]) for each in lines(folder, "deliveries")] == [
+    assert [(line["subscriber"], line["event"]) for line in lines(folder, "deliveries")] == [
         ("ann", "e2"),
         ("ann", "e3"),
         ("bob", "e3"),
@@ -135,9 +135,9 @@ def test_parquet_holds_the_same_records_as_json_lines(folder):
 def test_lateness_admits_events_out_of_order(folder):
     config = replace(load_config(folder / "run.toml"), lateness="2m")
     assert run(config).late == 0
-    assert [each["event"] for each in lines(folder, "late")] == []
+    assert [line["event"] for line in lines(folder, "late")] == []
     assert ("ann", "e0") in {
-        (each["subscriber"], each["event"]) for each in lines(folder, "deliveries")
+        (line["subscriber"], line["event"]) for line in lines(folder, "deliveries")
     }
 
 

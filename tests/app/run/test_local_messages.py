@@ -37,7 +37,11 @@ def test_subscriptions_may_change_between_runs(tmp_path: Path, brokers: Brokers)
     config = kafka(tmp_path, brokers.address)
     brokers.send("films", all_lines[:20], partition=0)
     assert run_here(config).deliveries > 0
-    listed = [one for one in read_subscriptions(path) if isinstance(one, Subscription)]
+    listed = [
+        subscription
+        for subscription in read_subscriptions(path)
+        if isinstance(subscription, Subscription)
+    ]
     stays = listed[0].subscriber
     write_subscriptions([one for one in listed if one.subscriber == stays], path)
     changed = {"id": stays, "policy": {"k": 3}}

@@ -18,8 +18,8 @@ def refused(folder):
 
 def test_a_plan_is_read_without_writing(folder):
     plan = read_plan(load_config(folder / "run.toml"))
-    assert [each.id for each in plan.subscriptions] == ["s1", "s3"]
-    assert [(each.id, each.policy) for each in plan.subscribers] == [
+    assert [subscription.id for subscription in plan.subscriptions] == ["s1", "s3"]
+    assert [(subscriber.id, subscriber.policy) for subscriber in plan.subscribers] == [
         ("ann", Policy()),
         ("bob", Policy()),
     ]
@@ -29,7 +29,10 @@ def test_a_plan_is_read_without_writing(folder):
 
 def test_refused_subscriptions_are_written_until_they_are_corrected(folder):
     make_plan(load_config(folder / "run.toml"))
-    assert [(each["line"], each["id"]) for each in refused(folder)] == [(2, "s2"), (4, "s1")]
+    assert [(refusal["line"], refusal["id"]) for refusal in refused(folder)] == [
+        (2, "s2"),
+        (4, "s1"),
+    ]
     write(folder / "subscriptions.jsonl", {"id": "s1", "subscriber": "ann", "where": "year > 0"})
     make_plan(load_config(folder / "run.toml"))
     assert not (folder / "out/refused.jsonl").exists()

@@ -104,7 +104,7 @@ def test_sums_keep_their_precision_as_neighbours_leave(seed: int) -> None:
     chance = Random(seed)
     count = 40
     points = [chance.random() for _ in range(count)]
-    matrix = np.array([[abs(one - other) for other in points] for one in points])
+    matrix = np.array([[abs(point - other) for other in points] for point in points])
     ranks = [10 ** chance.uniform(-8, 3) for _ in range(count)]
     case = (matrix, ranks, list(range(count)))
     for alpha in (0.02, 0.1, 0.4):

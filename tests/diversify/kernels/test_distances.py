@@ -72,7 +72,7 @@ def test_a_weighted_matrix_is_symmetric_and_exact(rows: list[dict[int, int]]) ->
     matrix = np.empty((len(rows), len(rows)))
     weighted_matrix(sorted_rows(rows, weighted=True), matrix)
     expected = [
-        [distance(one, other, True) if one is not other else 0.0 for other in rows] for one in rows
+        [distance(row, other, True) if row is not other else 0.0 for other in rows] for row in rows
     ]
     assert matrix.tolist() == expected
 
@@ -86,7 +86,7 @@ def test_both_sources_fill_any_span_of_a_row(
         for i, row in enumerate(rows)
     ]
     count = len(rows)
-    matrix = np.array([[distance(one, other, False) for other in rows] for one in rows])
+    matrix = np.array([[distance(row, other, False) for other in rows] for row in rows])
     row = data.draw(st.integers(0, count - 1))
     low = data.draw(st.integers(0, count))
     high = data.draw(st.integers(low, count))

@@ -160,7 +160,8 @@ def test_the_number_of_a_dropped_subscriber_is_refused() -> None:
 def skyband(matches: list[tuple[float, int]], k: int) -> int:
     """Count the matches (score, position) that fewer than k later ones equal or beat."""
     return sum(
-        sum(other[1] > one[1] and other[0] >= one[0] for other in matches) < k for one in matches
+        sum(other[1] > match[1] and other[0] >= match[0] for other in matches) < k
+        for match in matches
     )
 
 

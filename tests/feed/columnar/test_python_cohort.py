@@ -104,7 +104,8 @@ def test_deliveries_due_by_time_come_by_row():
     cohort = cohort_of({"name": "periodic", "length": "2s"})
     assert offer(cohort, 7, 1) == []
     due = [
-        (row, [one.event for one in sent]) for row, sent in cohort.advance(Moment(2 * SECOND, 1))
+        (row, [delivery.event for delivery in sent])
+        for row, sent in cohort.advance(Moment(2 * SECOND, 1))
     ]
     assert due == [(4, []), (7, ["e1"])]
 

@@ -62,11 +62,17 @@ def test_columns_match_what_the_scan_matches(seed: int, count: int) -> None:
     stream = [*events(20, seed), *events(20, seed + 100)]
     for _ in range(2):  # with and without texts in the cache
         hits = index.matching_many(stream)
-        found = [sorted(one.id for one in hits.subscriptions(place)) for place in range(40)]
+        found = [
+            sorted(subscription.id for subscription in hits.subscriptions(place))
+            for place in range(40)
+        ]
         assert found == [[one.id for one in scan.matching(event)] for event in stream]
         tops, partial = index.top_many(stream, 5), index.touching_many(stream)
         assert tops == [scan.top(event, 5) for event in stream]
-        touched = [sorted(one.id for one in partial.subscriptions(place)) for place in range(40)]
+        touched = [
+            sorted(subscription.id for subscription in partial.subscriptions(place))
+            for place in range(40)
+        ]
         assert touched == [[one.id for one in scan.touching(event)] for event in stream]
 
 

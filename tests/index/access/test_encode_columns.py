@@ -84,8 +84,8 @@ def test_columns_find_the_matches_of_their_events(form: Any) -> None:
     expected, answer = by_events.matching_many(PLAIN), by_columns.matching_many(form(PLAIN))
     expected, answer = by_events.matching_many(PLAIN), by_columns.matching_many(as_maps(PLAIN))
     for position in range(len(PLAIN)):
-        assert {one.id for one in answer.subscriptions(position)} == {
-            one.id for one in expected.subscriptions(position)
+        assert {subscription.id for subscription in answer.subscriptions(position)} == {
+            subscription.id for subscription in expected.subscriptions(position)
         }
 
 

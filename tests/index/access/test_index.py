@@ -157,7 +157,7 @@ def test_an_answer_keeps_subscriptions_that_were_removed() -> None:
     access.remove(removed)
     access.settle()
     access.add(Subscription("c", "u", "x = 1"))
-    assert sorted(one.id for one in answer.subscriptions(0)) == ["a", "b"]
+    assert sorted(subscription.id for subscription in answer.subscriptions(0)) == ["a", "b"]
     present = access.subscription(number)
     assert present is None or present.id == "c"
 

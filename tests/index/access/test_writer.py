@@ -217,7 +217,7 @@ def test_a_listener_gets_the_new_score() -> None:
     access = Access([Subscription("a", "u", "x = 1")])
     access.listen(Recorder())
     access.rescore("a", 7)
-    assert [one.score for one in received] == [None, 7.0]
+    assert [subscription.score for subscription in received] == [None, 7.0]
 
 
 def test_memory_is_released() -> None:

@@ -15,9 +15,12 @@ def test_events_have_the_promised_matches_of_different_subscribers() -> None:
         Event(row["id"], {"category": row["category"], "price": row["price"]}, number)
         for number, row in enumerate(rows)
     ]
-    owners = [[each.subscriber for each in interests if each.matches(event)] for event in events]
+    owners = [
+        [interest.subscriber for interest in interests if interest.matches(event)]
+        for event in events
+    ]
     assert sum(map(len, owners)) / len(events) == pytest.approx(12.0, rel=0.1)
-    assert all(len({*each}) == len(each) for each in owners)
+    assert all(len({*owner}) == len(owner) for owner in owners)
 
 
 def test_the_same_seed_makes_the_same_workload() -> None:

@@ -50,10 +50,11 @@ def test_outcomes_are_those_of_the_plain_feeds(stream, wishes):
     assert outcome.rank == fmean(delivery.rank for delivery in deliveries)
     events = {event.id: event for event in stream}
     lists = [
-        [events[each.event] for each in deliveries[start : start + 3]] for start in range(0, 15, 3)
+        [events[delivery.event] for delivery in deliveries[start : start + 3]]
+        for start in range(0, 15, 3)
     ]
     assert outcome.diversity == pytest.approx(fmean(diversity(each, Overlap()) for each in lists))
-    ages = [each.delivered_us - events[each.event].published_us for each in deliveries]
+    ages = [delivery.delivered_us - events[delivery.event].published_us for delivery in deliveries]
     assert outcome.age == fmean(ages) / 1e6
 
 

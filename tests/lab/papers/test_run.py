@@ -82,7 +82,7 @@ def test_a_catalogue_takes_the_place_of_the_synthetic_one(tmp_path):
 def test_finished_runs_are_kept(experiments, tmp_path):
     first = run_all(experiments, tmp_path)
     assert run_all(experiments, tmp_path) == first
-    assert [each.run.seeds for each in experiments] == [[7], [7]]
+    assert [experiment.run.seeds for experiment in experiments] == [[7], [7]]
     report = (tmp_path / "report.md").read_text()
     assert "RPS Figure 1" in report
     assert "RPS Figure 2" in report
@@ -99,7 +99,7 @@ def test_an_interrupted_command_continues_with_the_rest(experiments, tmp_path):
     assert "RPS Figure 2" not in report
     experiments[1].run.error = None
     run_all(experiments, tmp_path)
-    assert [each.run.seeds for each in experiments] == [[7], [7, 7]]
+    assert [experiment.run.seeds for experiment in experiments] == [[7], [7, 7]]
 
 
 def test_another_seed_size_or_parameter_is_run_anew(experiments, tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def test_values_follow_zipf() -> None:
     loner = Category("Loner", subcategories=2000, products=0, attributes=1)
     supply = SyntheticCategory(loner, dimensions=1, values=50)
     view = View("Loner", supply.products(4000))
-    counts = Counter(text for one in view.products for (text,) in one.attributes.values())
+    counts = Counter(text for product in view.products for (text,) in product.attributes.values())
     observed = np.array([counts[text] for text in view.values["Loner.000"]]) / 4000
     assert np.abs(observed[:5] - zipf_weights(50)[:5]).max() < 0.04
     assert len(counts) == 50  # each value has a word of its own
@@ -147,8 +147,8 @@ def test_subscriptions_have_sizes_operators_and_attributes_of_the_law(shoes: Vie
 
 
 def test_every_tuple_is_satisfied_by_a_product(shoes: View) -> None:
-    for one in subscriptions(shoes, 20, subscriber="ann", seed=2):
-        for part in one.groups[0]:
+    for subscription in subscriptions(shoes, 20, subscriber="ann", seed=2):
+        for part in subscription.groups[0]:
             satisfied = [
                 text
                 for text in shoes.values[part.predicate.attribute]
@@ -162,8 +162,8 @@ def test_preferences_are_uniform_or_a_truncated_normal(shoes: View) -> None:
     uniform, normal = (
         [
             part.weight
-            for one in subscriptions(shoes, 300, law, subscriber="a", seed=1)
-            for part in one.groups[0]
+            for subscription in subscriptions(shoes, 300, law, subscriber="a", seed=1)
+            for part in subscription.groups[0]
         ]
         for law in laws
     )
@@ -242,7 +242,7 @@ def test_matching_products_are_those_of_a_scan(where: str) -> None:
     values: list[dict[str, tuple[str, ...]]] = [{}, {"x": ("ab",)}, {"x": ("b", "ab"), "y": ("c",)}]
     view = View("v", [Product(str(number), of) for number, of in enumerate(values)])
     asked = [Subscription("s", "a", where=where)]
-    expected = [one for one in view.products if Scan(asked).matching(publication(one))]
+    expected = [product for product in view.products if Scan(asked).matching(publication(product))]
     assert matching_products(view, asked) == expected
 
 

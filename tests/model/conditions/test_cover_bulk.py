@@ -59,11 +59,13 @@ def test_the_scorer_prepares_the_covers_that_the_scan_finds(
 
 def test_many_subscribers_at_once_have_the_covers_that_each_has_alone() -> None:
     work = workload(seed=5, subscribers=200)
-    owners = [each.subscriber for each in work.subscriptions]
-    found = strictly_covered([each.conjunctions for each in work.subscriptions], owners)
+    owners = [subscription.subscriber for subscription in work.subscriptions]
+    found = strictly_covered(
+        [subscription.conjunctions for subscription in work.subscriptions], owners
+    )
     owned: dict[str, list[Subscription]] = {}
-    for each in work.subscriptions:
-        owned.setdefault(each.subscriber, []).append(each)
+    for subscription in work.subscriptions:
+        owned.setdefault(subscription.subscriber, []).append(subscription)
     expected = {
         name: below for mine in owned.values() for name, below in strict_covers(mine).items()
     }

@@ -275,7 +275,7 @@ def by_definition(general: Disjuncts, special: Disjuncts) -> bool:
 
 
 def made(disjuncts: Disjuncts) -> Any:
-    return Condition(tuple(tuple(predicate(*each) for each in parts) for parts in disjuncts))
+    return Condition(tuple(tuple(predicate(*part) for part in parts) for parts in disjuncts))
 
 
 def possible(disjuncts: Disjuncts) -> bool:

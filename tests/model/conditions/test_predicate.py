@@ -65,13 +65,13 @@ def oracle(operator_: str, operand: Any, values: list[Any]) -> bool:
     """Tell by definition whether some value of the operand's family satisfies it."""
     if operator_.startswith("not "):
         kind = operand[0] if operator_ in ("not in", "not between") else operand
-        mine = [each for each in values if same_family(each, kind)]
+        mine = [value for value in values if same_family(value, kind)]
         return any(not oracle(operator_.removeprefix("not "), operand, [each]) for each in mine)
     if operator_ == "in":
         return any(oracle("=", member, values) for member in operand)
     if operator_ == "between":
         low, high = operand
-        return any(oracle(">=", low, [each]) and oracle("<=", high, [each]) for each in values)
+        return any(oracle(">=", low, [value]) and oracle("<=", high, [value]) for value in values)
     test = (ORDERED | TEXTUAL)[operator_]
     return any(same_family(value, operand) and test(value, operand) for value in values)
 
@@ -187,7 +187,7 @@ BOUNDS = st.tuples(st.sampled_from(["=", "<", "<=", ">", ">="]), NUMBERS)
 
 
 def satisfying(bounds: list[tuple[str, float]], values: list[float]) -> list[float]:
-    return [each for each in values if all(ORDERED[op](each, bound) for op, bound in bounds)]
+    return [value for value in values if all(ORDERED[op](value, bound) for op, bound in bounds)]
 
 
 @given(st.lists(BOUNDS, min_size=1, max_size=4), st.lists(NUMBERS, max_size=3))
@@ -284,7 +284,7 @@ def test_a_condition_holds_if_all_of_some_conjunction_hold() -> None:
     assert condition.conjunctions == ((a, b), (c,), (b, a))
     assert condition.predicates == (a, b, c)
     events = [{"a": 1}, {"a": 1, "b": 1}, {"c": 1}, {}]
-    assert [condition.holds(Event("e", each, 0).tokens) for each in events] == [
+    assert [condition.holds(Event("e", event, 0).tokens) for event in events] == [
         False,
         True,
         True,

@@ -66,12 +66,12 @@ def rows(matches: Matches, event: int) -> list[Row]:
 def expected_rows(owners: Iterable[Owner], event: Event) -> list[Row]:
     """Return the rank of each owner's own scorer, where it has one."""
     ranked = []
-    for one in owners:
-        own = found(one.subscriptions, event, one.scorer.partial)
-        ranker = one.scorer.prepare([*one.subscriptions.values()], one.subscriber.prefers)
-        rank = ranker.rank(event, [one.subscriptions[number] for number in own])
+    for owner in owners:
+        own = found(owner.subscriptions, event, owner.scorer.partial)
+        ranker = owner.scorer.prepare([*owner.subscriptions.values()], owner.subscriber.prefers)
+        rank = ranker.rank(event, [owner.subscriptions[number] for number in own])
         if rank is not None and own:
-            ranked.append((one.number, rank, sorted(own)))
+            ranked.append((owner.number, rank, sorted(own)))
     return sorted(ranked)
 
 
@@ -82,15 +82,19 @@ def active_parts(subscription: Subscription) -> list[int]:
 
 def read_back(method: Any, owners: Sequence[Owner]) -> Any:
     """Return the method that a file of it gives, for an index that checks all active predicates."""
-    numbered = {number: one for each in owners for number, one in each.subscriptions.items()}
+    numbered = {
+        number: subscription
+        for owner in owners
+        for number, subscription in owner.subscriptions.items()
+    }
     numbers = range(max(numbered, default=-1) + 1)
-    active = [active_parts(numbered[one]) if one in numbered else [] for one in numbers]
+    active = [active_parts(numbered[number]) if number in numbered else [] for number in numbers]
     checked = CheckedParts(
         np.array([place for own in active for place in own], np.uint8),
         np.array(numbers, np.int32),
         np.cumsum([0, *map(len, active)]).astype(np.int32),
     )
-    extent = IndexExtent.of(max((one.number for one in owners), default=-1) + 1, checked)
+    extent = IndexExtent.of(max((owner.number for owner in owners), default=-1) + 1, checked)
     writer = Writer()
     method.write(writer, extent.subscriptions, extent.owners)
     arrays = {

@@ -53,7 +53,11 @@ def owners_of(drawn: Sequence[tuple[Any, Sequence[Sequence[Any]]]]) -> list[Owne
 
 
 def check(method: GraphMethod, owners: Sequence[Owner]) -> None:
-    numbered = {number: one for each in owners for number, one in each.subscriptions.items()}
+    numbered = {
+        number: subscription
+        for owner in owners
+        for number, subscription in owner.subscriptions.items()
+    }
     matches = method.rank(request(EVENTS, numbered, partial=True))
     for place, event in enumerate(EVENTS):
         assert rows(matches, place) == expected_rows(owners, event)

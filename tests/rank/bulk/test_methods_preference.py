@@ -58,7 +58,11 @@ def owners_of(drawn: Sequence[tuple[Any, Sequence[tuple[str, Any, Any]]]]) -> li
 
 
 def check(method: PreferenceMethod, owners: Sequence[Owner]) -> None:
-    numbered = {number: one for each in owners for number, one in each.subscriptions.items()}
+    numbered = {
+        number: subscription
+        for owner in owners
+        for number, subscription in owner.subscriptions.items()
+    }
     matches = method.rank(request(EVENTS, numbered, partial=False))
     for place, event in enumerate(EVENTS):
         assert rows(matches, place) == expected_rows(owners, event)

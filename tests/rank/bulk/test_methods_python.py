@@ -52,7 +52,11 @@ def test_ranks_are_those_of_the_scorer(
     ]
     method = PythonMethod(partial=partial)
     method.update(owners)
-    wanted = {number: one for each in owners for number, one in each.subscriptions.items()}
+    wanted = {
+        number: subscription
+        for owner in owners
+        for number, subscription in owner.subscriptions.items()
+    }
     matches = method.rank(request(EVENTS, wanted, partial=partial))
     for place, event in enumerate(EVENTS):
         assert rows(matches, place) == expected_rows(owners, event)

@@ -55,7 +55,11 @@ def owners_of(drawn: Sequence[Sequence[int]]) -> list[Owner]:
 
 
 def check(method: RelaxedMethod, owners: Sequence[Owner], events: Sequence[Event]) -> None:
-    numbered = {number: one for each in owners for number, one in each.subscriptions.items()}
+    numbered = {
+        number: subscription
+        for owner in owners
+        for number, subscription in owner.subscriptions.items()
+    }
     matches = method.rank(request(events, numbered, partial=True))
     for place, event in enumerate(events):
         assert rows(matches, place) == expected_rows(owners, event)

@@ -255,7 +255,7 @@ def test_hostile_text_stays_text(site: Site, visit: Visit) -> None:
         assert page.evaluate("window.hacked") is None
         assert page.locator("main script, main img:not(.picture), main iframe").count() == 0
         addresses = page.eval_on_selector_all("a", "all => all.map((each) => each.href)")
-        assert all(each.startswith("http") for each in addresses)
+        assert all(address.startswith("http") for address in addresses)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 

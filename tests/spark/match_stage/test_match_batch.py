@@ -144,7 +144,7 @@ def test_a_joined_event_has_its_form_if_one_part_has_it() -> None:
 @given(st.lists(st.sampled_from("abcd"), max_size=8))
 def test_an_id_is_repeated_for_any_subscriber_at_any_time(ids: list[str]) -> None:
     events = [Event(name, {}, place // 2) for place, name in enumerate(ids)]
-    batch = packed([(each, [Match("u", each, 0.5, ())]) for each in events])
+    batch = packed([(event, [Match("u", event, 0.5, ())]) for event in events])
     assert batch.repeats().tolist() == [name in ids[:place] for place, name in enumerate(ids)]
 
 

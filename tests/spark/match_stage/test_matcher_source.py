@@ -77,5 +77,5 @@ def test_spark_feeds_thousands_of_subscribers_with_functions(spark: SparkSession
     )
     deliveries = ts.feed(rows, owned, subscribers, buckets=2).toArrow().to_pylist()
     assert len(deliveries) == 4 * 80
-    assert {each["rank"] for each in deliveries} == {2.0}
+    assert {delivery["rank"] for delivery in deliveries} == {2.0}
     assert ts.match(rows, owned, subscribers).count() == 4 * 80

@@ -130,7 +130,7 @@ def test_targets_of_numbers_need_no_events(tmp_path, monkeypatch, scorer, other)
 def test_targets_by_other_scorers_need_pickled_members():
     (batch,) = batches(WORK.events, 60)
     targets = TargetStage(PickledSource.of(MEMBERS), read_events, 2, Preference())
-    rows = [row for each in targets.batches([batch]) for row in each.to_pylist()]
+    rows = [row for batch in targets.batches([batch]) for row in batch.to_pylist()]
     assert [(row["event"], row["subscription"]) for row in rows] == [
         (event.id, name) for event in WORK.events for name, _ in SCAN.top(event, 2, Preference())
     ]
@@ -174,7 +174,7 @@ def test_an_event_that_cannot_be_matched_does_not_shift_the_numbers_of_others():
     (batch,) = batches(WORK.events, 60)
     numbered = batch.append_column(ROW, pa.array(range(100, 160), pa.int64()))
     stage = TargetStage(PickledSource.of(MEMBERS), read, 1, Exact())
-    rows = [row for each in stage.batches([numbered]) for row in each.to_pylist()]
+    rows = [row for batch in stage.batches([numbered]) for row in batch.to_pylist()]
     assert [(row[ROW], row["event"]) for row in rows] == [
         (100 + number, event.id)
         for number, event in enumerate(WORK.events)

@@ -172,7 +172,9 @@ def test_a_batch_of_bad_records_has_no_ticks(folders):
 def counting_source(parts: int, path: Path) -> FolderSource:
     subscribers = [Subscriber(name, Policy(window=Sliding(3))) for name in "abcdef"]
     subscribers.append(Subscriber("z", Policy(window=Sliding(3, count="published"))))
-    owned = [Subscription(f"s{each.id}", each.id, "x = 1") for each in subscribers]
+    owned = [
+        Subscription(f"s{subscriber.id}", subscriber.id, "x = 1") for subscriber in subscribers
+    ]
     return FolderSource(build_folder(path, bundle_subscribers(subscribers, owned), parts), 1)
 
 
@@ -232,8 +234,8 @@ def test_all_matches_of_any_workload_in_any_batches_are_sent(seed, size, buckets
 
 def test_a_pickled_folder_source_has_every_policy(folders):
     policies = pickle.loads(pickle.dumps(folders[4].policy_source())).policies()
-    assert [policies.policy(each.id) for each in WORK.subscribers] == [
-        each.policy for each in WORK.subscribers
+    assert [policies.policy(subscriber.id) for subscriber in WORK.subscribers] == [
+        subscriber.policy for subscriber in WORK.subscribers
     ]
     assert policies.policy("nobody") is None
     assert policies.version == folders[4].folder.manifest(1).source

@@ -23,8 +23,8 @@ ONE = Progress(batch=4, events=6, done_us=9_000_000, seconds=2.0, deliveries=3, 
 
 
 def tell(listener: Reporter, *reports: StreamingQueryProgress) -> None:
-    for each in reports:
-        event: Any = SimpleNamespace(progress=each)
+    for progress in reports:
+        event: Any = SimpleNamespace(progress=progress)
         listener.onQueryProgress(event)
 
 

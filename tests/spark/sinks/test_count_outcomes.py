@@ -12,7 +12,9 @@ from tidings.spark.state_stage.processor import OUTCOMES
 
 def test_rows_become_objects_and_repeated_letters_one():
     found = read_outcomes(pa.Table.from_pylist(ROWS))
-    assert [(each.subscriber, each.event, each.sequence) for each in found.deliveries] == [
+    assert [
+        (delivery.subscriber, delivery.event, delivery.sequence) for delivery in found.deliveries
+    ] == [
         ("ann", "e1", 1),
         ("ann", "e2", 2),
         ("bob", "e1", 1),

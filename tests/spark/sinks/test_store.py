@@ -140,6 +140,6 @@ def expect(store: Store, films: Workload) -> None:
     engine.add_many(films.subscriptions)
     deliveries = engine.publish_many(films.events)
     for person in films.subscribers:
-        own = [each for each in deliveries if each.subscriber == person.id]
+        own = [delivery for delivery in deliveries if delivery.subscriber == person.id]
         assert store.notifications.after(person.id, limit=1000) == own
     assert len(deliveries) > 20

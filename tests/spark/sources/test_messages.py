@@ -38,7 +38,7 @@ def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) 
     for person in films.subscribers:
         engine.subscribe(person)
     engine.add_many(films.subscriptions)
-    brokers.send("films", [json.dumps(each.to_dict()) for each in films.events])
+    brokers.send("films", [json.dumps(event.to_dict()) for event in films.events])
     account = run(kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=40))
     assert (account.batches, account.events) == (5, 200)
     told = [json.loads(line) for line in (tmp_path / "batches.jsonl").read_text().splitlines()]

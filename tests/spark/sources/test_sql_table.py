@@ -53,7 +53,12 @@ def stream() -> Iterator[Stream]:
 
 
 def rows(reader: Any, partitions: list[InputPartition]) -> list[dict[str, Any]]:
-    return [row for each in partitions for found in reader.read(each) for row in found.to_pylist()]
+    return [
+        row
+        for partition in partitions
+        for found in reader.read(partition)
+        for row in found.to_pylist()
+    ]
 
 
 def names(reader: Any, start: Any, end: Any) -> str:

@@ -43,8 +43,8 @@ def by_engine(work: Workload, lateness: str = "0s", until: int | None = None) ->
     if until is not None:
         delivered += engine.advance(until)
     by_subscriber: dict[str, Any] = {}
-    for each in delivered:
-        by_subscriber.setdefault(each.subscriber, []).append(Delivery.to_dict(each))
+    for delivery in delivered:
+        by_subscriber.setdefault(delivery.subscriber, []).append(Delivery.to_dict(delivery))
     return by_subscriber
 
 
@@ -85,7 +85,7 @@ def outcomes(
     """Run the stages as Spark does: micro-batches of Arrow batches, state packed in between."""
     chance, config = Random(seed), config or BucketSettings()
     matcher = Matcher(work.subscribers, work.subscriptions)
-    homes = [bucket_of(each.id, BUCKETS) for each in work.subscribers]
+    homes = [bucket_of(subscriber.id, BUCKETS) for subscriber in work.subscribers]
     states: dict[int, Packed] = {}
     tables: list[pa.Table] = []
 
@@ -119,13 +119,18 @@ def test_a_batch_that_is_alone_delivers_as_the_engine_does(
 ) -> None:
     work = workload(seed, events=60)
     matcher = Matcher(work.subscribers, work.subscriptions)
-    names = [each.id for each in work.subscribers]
+    names = [subscriber.id for subscriber in work.subscribers]
     parts = [*split(work.events, Random(seed)), work.events[:9]]  # of which some are repeated
     inputs = [sent(matcher, events, names) for events in parts]
     rows = [
-        {"kind": "matches", "published_us": tick.us, "sequence": tick.sequence, "body": one.pack()}
+        {
+            "kind": "matches",
+            "published_us": tick.us,
+            "sequence": tick.sequence,
+            "body": batch.pack(),
+        }
         for batches, [tick] in inputs
-        for one in batches
+        for batch in batches
     ]
     alone = BucketSettings(alone=True)
     policies = ListedPolicies.of(matcher.subscribers)
@@ -325,8 +330,10 @@ def test_a_user_defined_distance_is_looked_up_in_the_policies() -> None:
         Subscriber(each.id, Policy(k=2, window=each.policy.window, diversify=part))
         for each, part in zip(work.subscribers, 5 * DIVERSIFIERS["own"], strict=False)
     ]
-    names = {each.id for each in subscribers}
-    owned = [each for each in work.subscriptions if each.subscriber in names]
+    names = {subscriber.id for subscriber in subscribers}
+    owned = [
+        subscription for subscription in work.subscriptions if subscription.subscriber in names
+    ]
     diverse = Workload(subscribers, owned, work.events)
     delivered = deliveries(outcomes(diverse, until=FAR))
     assert delivered == by_engine(diverse, until=FAR)
@@ -429,7 +436,7 @@ def test_it_contains_what_a_dict_contains(
 def test_an_id_takes_24_bytes() -> None:
     memory = IdMemory(10)
     memory.add(hash_ids([f"e{number}" for number in range(100)]), np.zeros(100, np.int64))
-    assert sum(each.nbytes for each in memory.columns().values()) == 2400
+    assert sum(column.nbytes for column in memory.columns().values()) == 2400
 
 
 def test_the_hash_of_an_id_is_the_same_in_every_process() -> None:

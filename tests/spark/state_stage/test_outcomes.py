@@ -152,7 +152,7 @@ def test_the_reason_says_by_how_much() -> None:
 
 
 def sent(stage: MatchStage, rows: pa.RecordBatch) -> list[dict[str, Any]]:
-    return [row for each in stage.batches([rows]) for row in each.to_pylist()]
+    return [row for batch in stage.batches([rows]) for row in batch.to_pylist()]
 
 
 def test_one_bucket_gets_the_rows_of_a_stream_even_if_none_match() -> None:

@@ -113,8 +113,8 @@ class Both:
         self._run([], [Tick(at * 1_000_000, 0)])
 
     def _note(self, delivered: Any) -> None:
-        for each in delivered:
-            self.expected.setdefault(each.subscriber, []).append(each.to_dict())
+        for delivery in delivered:
+            self.expected.setdefault(delivery.subscriber, []).append(delivery.to_dict())
 
     def _run(self, batches: Any, ticks: Any) -> None:
         self.tables += run_batch(self.states, 0, Bucket(self.policies), (batches, ticks))
@@ -198,7 +198,7 @@ def test_a_new_rule_takes_waiting_matches_of_which_only_the_id_is_known() -> Non
     events = [Event("e2", twin, 5, 2), Event("e3", twin, 6, 3)]
     new = match_by_bucket(in_memory_matcher(bundles), events, 1, prune=False)
     table = again.run([new.batches[0]], [Tick(30_000_000, 3)])
-    assert [each["event"] for each in deliveries([table])["u"]] == ["e1", "e2"]
+    assert [delivery["event"] for delivery in deliveries([table])["u"]] == ["e1", "e2"]
     [dropped] = rows(table, "dropped")
     assert dropped["event"] == "e3"
 

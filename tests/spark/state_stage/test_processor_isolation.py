@@ -254,7 +254,7 @@ def test_an_event_that_built_in_policies_cannot_take_is_left_out(
     add_many = EventHashes.add_many
 
     def failing(self: EventHashes, events: Sequence[Event]) -> Any:
-        if any(each.id in ("e03", "e17") for each in events):
+        if any(event.id in ("e03", "e17") for event in events):
             raise TypeError("unforeseen")
         return add_many(self, events)
 
@@ -328,7 +328,7 @@ def test_a_stream_goes_on_despite_poison_records_and_subscribers(
         got.setdefault(row["subscriber"], []).append(row["event"])
     fine = ["ann", "bob", "cat", "eve"]
     expected = {
-        name: [each["event"] for each in delivered]
+        name: [delivery["event"] for delivery in delivered]
         for name, delivered in by_engine(fine, EVENTS).items()
     }
     assert {name: got.get(name) for name in fine} == expected
@@ -337,8 +337,9 @@ def test_a_stream_goes_on_despite_poison_records_and_subscribers(
     aside = [reason for reason in reasons if "'dan' is set aside" in reason]
     assert len(aside) == 1
     assert (
-        len([each for each in reasons if "subscriber 'fay' did not get event 'e09'" in each]) == 1
+        len([reason for reason in reasons if "subscriber 'fay' did not get event 'e09'" in reason])
+        == 1
     )
-    assert len([each for each in reasons if "ahead of the clock" in each]) == 2
+    assert len([reason for reason in reasons if "ahead of the clock" in reason]) == 2
     assert len(dead) == 2 * len(BAD_LINES) + 2
     assert not parquet(spark, out / "late")

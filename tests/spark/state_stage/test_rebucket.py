@@ -58,7 +58,10 @@ def test_deliveries_continue_in_other_buckets(before: int, after: int, lateness:
     again = drive(work, config, dict(states), work.events[half:])
     assert not deliveries(again)
     for number in states:
-        bucket = Bucket(ListedPolicies.of({each.id: each for each in work.subscribers}), config)
+        bucket = Bucket(
+            ListedPolicies.of({subscriber.id: subscriber for subscriber in work.subscribers}),
+            config,
+        )
         tables += run_batch(states, number, bucket, ([], [Tick(FAR * 1_000_000, 0)]))
     assert deliveries(tables) == by_engine(work, f"{lateness}s", until=FAR)
     assert not [row for table in tables for row in rows(table, "late")]
@@ -77,7 +80,7 @@ def test_each_subscriber_is_written_and_read_once(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(TableFeeds, "snapshot_of", watched)
     assert len(rebucket_states(states, 8)) == 8
-    assert sorted(written) == sorted(each.id for each in work.subscribers)
+    assert sorted(written) == sorted(subscriber.id for subscriber in work.subscribers)
 
 
 def test_no_state_has_no_buckets() -> None:
@@ -114,7 +117,8 @@ def test_the_parts_of_a_waiting_event_are_joined() -> None:
     drive(work, config, states, work.events)
     [(blob, clock)] = rebucket_states(states, 1).values()
     bucket = Bucket(
-        ListedPolicies.of({each.id: each for each in work.subscribers}), BucketSettings(10**9)
+        ListedPolicies.of({subscriber.id: subscriber for subscriber in work.subscribers}),
+        BucketSettings(10**9),
     )
     bucket.unpack(blob, BucketClock.unpack(clock))
     assert len(set(bucket.waiting.events)) == len(bucket.waiting.events)

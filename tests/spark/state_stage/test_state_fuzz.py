@@ -38,7 +38,7 @@ class SmallBucket(NamedTuple):
     halves: list[Any]
 
     def empty(self) -> Bucket:
-        policies = ListedPolicies.of({each.id: each for each in self.subscribers})
+        policies = ListedPolicies.of({subscriber.id: subscriber for subscriber in self.subscribers})
         return Bucket(policies, SETTINGS)
 
     def state(self) -> tuple[bytes, bytes]:
@@ -71,8 +71,10 @@ def state_cases() -> list[StateCase]:
     found = []
     for group in range(4):
         subscribers = work.subscribers[group::4]
-        names = [each.id for each in subscribers]
-        wanted = [each for each in work.subscriptions if each.subscriber in names]
+        names = [subscriber.id for subscriber in subscribers]
+        wanted = [
+            subscription for subscription in work.subscriptions if subscription.subscriber in names
+        ]
         matcher = Matcher(subscribers, wanted)
         halves = [sent(matcher, some, names) for some in (work.events[:HALF], work.events[HALF:])]
         bucket = SmallBucket(subscribers, halves)

@@ -107,7 +107,7 @@ def offer_and_advance(
     """Offer a batch, then move the clock past everything; what is due then has the order -1."""
     sent, ranks = offer_all(offer, cohort, batch, room)
     scores = {slot: score for _, slot, score in batch}
-    assert ranks == [scores[one.event] for one in sent]
+    assert ranks == [scores[delivery.event] for delivery in sent]
     arguments = np.arange(2, dtype=np.int32), LAST, *search_of(cohort)
     due, _ = run_all(lambda output: advance(cohort.windows, output, *arguments), 2, room)
     return [*sent, *(one._replace(order=-1) for one in due)]

@@ -60,14 +60,14 @@ def test_a_match_is_delivered_if_it_has_a_place_or_a_swap(
     sent, ranks = run(cohort, batch)
     assert sent == deliveries(lambda: Histories(best, k, wait, **kind), batch)
     scores = {slot: score for _, slot, score in batch}
-    assert ranks == [scores[one.event] for one in sent]
+    assert ranks == [scores[delivery.event] for delivery in sent]
 
 
 def test_a_swap_for_distance_is_made_at_the_cost_of_rank() -> None:
     """The pair of slots 6 and 12 has .5 * .75; with slot 19, 1 apart, it is .5 * .5 + .5."""
     batch = [(0, 6, 0.75), (0, 12, 0.75), (0, 19, 0.25)]
     sent, _ = run(diverse_cohort(k=2, window={"name": "history", "length": 5}), batch)
-    assert [(one.order, one.event, one.position) for one in sent] == [
+    assert [(delivery.order, delivery.event, delivery.position) for delivery in sent] == [
         (0, 6, 1),
         (1, 12, 1),
         (2, 19, 2),

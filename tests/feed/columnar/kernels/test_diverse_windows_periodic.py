@@ -115,4 +115,4 @@ def test_an_advance_without_room_changes_nothing() -> None:
 def test_delivered_matches_that_leave_make_room_at_the_next_step() -> None:
     window = {"name": "jumping", "length": "10us", "step": "2us", "delivered": "leave"}
     sent = run(diverse_cohort(k=1, window=window), [(0, 4, 0.75), (0, 5, 0.5)])
-    assert [(one.event, one.decided) for one in sent] == [(4, 2), (5, 4)]
+    assert [(delivery.event, delivery.decided) for delivery in sent] == [(4, 2), (5, 4)]

@@ -39,7 +39,7 @@ def test_the_chosen_are_delivered_once(
     expected = deliveries(lambda: Slides(choose, k, wait, **kind), batch)
     assert sent == expected
     scores = {slot: score for _, slot, score in batch}
-    assert ranks == [scores[one.event] for one in sent]
+    assert ranks == [scores[delivery.event] for delivery in sent]
 
 
 @pytest.mark.parametrize("axis", ["matching", "time", "ever"])
@@ -77,7 +77,7 @@ def test_a_distant_match_of_low_rank_is_delivered() -> None:
     """Slots 6 and 12 are alike; slot 19 differs in both attributes from them."""
     batch = [(0, 6, 0.75), (0, 12, 0.75), (0, 19, 0.25)]
     sent, ranks = run(diverse_cohort(k=2, window={"name": "sliding", "length": 5}), batch)
-    assert [(one.order, one.event, one.position) for one in sent] == [
+    assert [(delivery.order, delivery.event, delivery.position) for delivery in sent] == [
         (0, 6, 1),
         (1, 12, 2),
         (2, 19, 2),

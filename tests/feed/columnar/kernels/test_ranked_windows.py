@@ -163,12 +163,14 @@ def test_chosen_entries_leave_the_list_but_not_the_window() -> None:
     for slot, score in ((4, 0.25), (8, 0.75), (12, 0.5)):
         add(cohort, slot, score)
     assert choose(cohort.windows, output, 0, 3)
-    assert [one.event for one in sent(output)] == [8, 12]
+    assert [delivery.event for delivery in sent(output)] == [8, 12]
     assert listed(cohort) == [4]
     assert cohort.head[0, HELD] == 3
     assert choose(cohort.windows, output, 0, 3)
     assert not choose(cohort.windows, output, 0, 3)
-    assert [(one.event, one.position, one.width) for one in sent(output)[2:]] == [(4, 1, 3)]
+    assert [
+        (delivery.event, delivery.position, delivery.width) for delivery in sent(output)[2:]
+    ] == [(4, 1, 3)]
 
 
 @pytest.mark.parametrize("delivered", ["keep", "leave"])
@@ -180,4 +182,4 @@ def test_a_window_that_waits_makes_no_choice_below_k(delivered: str) -> None:
     assert cohort.head[0, [SIZE, SENT]].tolist() == [1, 0]
     add(cohort, 8, 0.25)
     assert choose(cohort.windows, output, 0, 2)
-    assert [one.event for one in sent(output)] == [4, 8]
+    assert [delivery.event for delivery in sent(output)] == [4, 8]

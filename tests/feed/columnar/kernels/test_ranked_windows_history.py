@@ -31,7 +31,7 @@ def events_of(batch: list[Offered], k: int, **options: Any) -> list[tuple[int, i
     """Return which offer delivers which event."""
     window = {"name": "history", "length": 4, **options}
     sent, _ = run(ranked_cohort(k=k, window=window), batch)
-    return [(one.order, one.event) for one in sent]
+    return [(delivery.order, delivery.event) for delivery in sent]
 
 
 def members_of(batch: list[Offered]) -> list[int]:
@@ -57,7 +57,7 @@ def test_a_match_is_delivered_if_it_has_a_place_or_a_swap(
     kind: Any = {"axis": axis, "length": SIZES[axis], "strict": strict, "divrank": mean_score}
     assert sent == deliveries(lambda: Histories(best, k, wait, **kind), batch)
     scores = {slot: score for _, slot, score in batch}
-    assert ranks == [scores[one.event] for one in sent]
+    assert ranks == [scores[delivery.event] for delivery in sent]
 
 
 def test_a_swap_must_not_lower_the_mean_rank() -> None:

@@ -67,7 +67,7 @@ def test_without_expiry_the_best_of_all_time_are_delivered(
     cohort = ranked_cohort(k=k, window={"name": "continuous", "wait": wait})
     sent, _ = run(cohort, batch)
     ever = expected(batch, k, wait, axis="matching", length=99, continuous=True)
-    assert [one[:5] for one in sent] == [one[:5] for one in ever]
+    assert [delivery[:5] for delivery in sent] == [delivery[:5] for delivery in ever]
 
 
 @given(batches(max_size=24), st.integers(8, 12))

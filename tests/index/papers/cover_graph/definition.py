@@ -14,9 +14,9 @@ def nodes_by_scan(conditions: Mapping[str, Conjunctions]) -> set[Names]:
         frozenset(
             other
             for other, theirs in conditions.items()
-            if covers(one, theirs) and covers(theirs, one)
+            if covers(condition, theirs) and covers(theirs, condition)
         )
-        for one in conditions.values()
+        for condition in conditions.values()
     }
 
 

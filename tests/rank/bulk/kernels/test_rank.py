@@ -130,7 +130,7 @@ def test_a_graph_scores_as_its_scorer_does_alone(aggregate: str, share: float) -
     chance = Random(5)
     scorer = {"name": "graph", "lambda": share, "aggregate": aggregate}
     owners = [Subscriber(name, Policy(scorer=scorer)) for name in ("ann", "bob", "cy")]
-    wanted = [one for owner in owners for one in subscriptions(chance, owner.id)]
+    wanted = [subscription for owner in owners for subscription in subscriptions(chance, owner.id)]
     compiled, plain = (Matcher(owners, wanted, index) for index in ("access", "scan"))
     for a, b, c in ((1, 0, 3), (1, 2, 1), (2, 1, 0), (9, 2, 1), (9, 0, 3)):
         event = Event("e", {"a": a, "b": b, "c": c}, 0)
