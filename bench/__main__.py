@@ -49,14 +49,14 @@ def main() -> int:
     parser.add_argument("name", nargs="?", choices=BENCHES, help=f"run only this one. {listed}")
     parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
     parser.add_argument("--json", action="store_true", help="print lines of JSON, not tables")
-    wanted, further = parser.parse_known_args()
-    if further and not wanted.name:
+    options, further = parser.parse_known_args()
+    if further and not options.name:
         parser.error(f"name the bench that gets the option {further[0]}")
-    flags = [f"--{flag}" for flag in ("quick", "json") if getattr(wanted, flag)] + further
-    names = [wanted.name] if wanted.name else list(BENCHES)
+    flags = [f"--{flag}" for flag in ("quick", "json") if getattr(options, flag)] + further
+    names = [options.name] if options.name else list(BENCHES)
     # A bench that fails does not keep the others from being measured.
     statuses = [run(name, *flags) for name in names]
-    if not wanted.quick:
+    if not options.quick:
         statuses.append(run("plots"))
     return max(map(abs, statuses))
 

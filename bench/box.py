@@ -117,10 +117,10 @@ def best(ids: Any, scores: Any, k: int) -> Any:
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result = {"machine": machine(), "k": K, "batch": BATCH}
-    result["cases"] = [measured(case, wanted) for case in CASES if case.name in wanted.cases]
-    publish("box", result, page, wanted)
+    result["cases"] = [measured(case, options) for case in CASES if case.name in options.cases]
+    publish("box", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -129,15 +129,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cases", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1.5, help="upper limit per figure")
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.rounds, wanted.seconds = 2, 0.2
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 2, 0.2
+    return options
 
 
-def measured(case: Case, wanted: argparse.Namespace) -> dict[str, Any]:
+def measured(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     """Return one row per index; all answers are compared with those of the scan."""
-    size = min(case.size, 10_000) if wanted.quick else case.size
+    size = min(case.size, 10_000) if options.quick else case.size
     work, warm = case.work(size), case.work(200)
     worth = case.worth(work)
     scan = box_index("scan", work.low, work.high, worth)
@@ -148,14 +148,14 @@ def measured(case: Case, wanted: argparse.Namespace) -> dict[str, Any]:
         started = time.perf_counter()
         index = make(work.low, work.high, worth)
         build = time.perf_counter() - started
-        rows.append({"name": name, "build_s": build, **figures(index, work, expected, wanted)})
+        rows.append({"name": name, "build_s": build, **figures(index, work, expected, options)})
         print(f"{case.name} {name}: {rows[-1]['batch_us']:.1f} us", file=sys.stderr, flush=True)
         del index
     base = rows[0]
     for row in rows:
         for kind in ("single", "batch"):
             row[f"{kind}_ratio"] = base[f"{kind}_us"] / row[f"{kind}_us"]
-    bar = None if wanted.quick else case.bar
+    bar = None if options.quick else case.bar
     found = float(np.mean([len(ids) for ids, _ in expected]))
     return {
         "case": case.name,
@@ -185,13 +185,13 @@ def touch(index: Any, work: WeightedBoxes) -> None:
 
 
 def figures(
-    index: Any, work: WeightedBoxes, expected: list[Any], wanted: argparse.Namespace
+    index: Any, work: WeightedBoxes, expected: list[Any], options: argparse.Namespace
 ) -> dict[str, Any]:
     once = least(lambda: index.top(work.events[0], K), 1, 0, OWN)
     some = work.events[: 2 if once > 0.2 else 4 if once > 2e-3 else BATCH]
     points = some[:16]
-    single = least(lambda: one_by_one(index, points), wanted.rounds, wanted.seconds, OWN)
-    batch = least(lambda: index.top_many(some, K), wanted.rounds, wanted.seconds, OWN)
+    single = least(lambda: one_by_one(index, points), options.rounds, options.seconds, OWN)
+    batch = least(lambda: index.top_many(some, K), options.rounds, options.seconds, OWN)
     counts = index.counters() if hasattr(index, "counters") else {}
     answers = [index.top(event, K)[0].tolist() for event in some[: len(expected)]]
     right = [one == other.tolist() for one, (other, _) in zip(answers, expected, strict=False)]

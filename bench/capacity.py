@@ -49,29 +49,29 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
-    if wanted.part:
-        print(json.dumps(run_here(wanted)))
+    options = arguments()
+    if options.part:
+        print(json.dumps(run_here(options)))
         return
-    result: Row = {"machine": machine(), "events": wanted.events, "rows": []}
+    result: Row = {"machine": machine(), "events": options.events, "rows": []}
     with TemporaryDirectory() as folder:
-        kept = wanted.calibration or Path(folder) / "costs.json"
-        for where in wanted.on:
+        kept = options.calibration or Path(folder) / "costs.json"
+        for where in options.on:
             # A session of Spark has its cores for good, so each has a process.
-            result["rows"] += run_apart(wanted, where, kept)
+            result["rows"] += run_apart(options, where, kept)
         result["costs"] = read_calibration(json.loads(kept.read_text())).costs.to_dict()
-    publish("capacity", result, page, wanted)
+    publish("capacity", result, page, options)
 
 
-def run_here(wanted: argparse.Namespace) -> list[Row]:
-    [where] = wanted.on
+def run_here(options: argparse.Namespace) -> list[Row]:
+    [where] = options.on
     with TemporaryDirectory() as folder, session(where, Path(folder) / "cluster") as cores:
-        calibration = calibrated(wanted)
+        calibration = calibrated(options)
         measure(FIRST, POLICY)
         rows = list[Row]()
-        for size in wanted.sizes:
-            for matches in wanted.matches:
-                case = Case(size, size // OWNED, matches, wanted.events)
+        for size in options.sizes:
+            for matches in options.matches:
+                case = Case(size, size // OWNED, matches, options.events)
                 row = compared(calibration.costs, measure(case, POLICY), cores)
                 rows.append(row | {"on": where})
                 print(rows[-1], file=sys.stderr, flush=True)
@@ -101,19 +101,19 @@ def cluster_of_tests() -> Any:
     return import_module("tests.kill.cluster")
 
 
-def calibrated(wanted: argparse.Namespace) -> Calibration:
+def calibrated(options: argparse.Namespace) -> Calibration:
     """Return the calibration in the file, or make one and write it."""
-    if wanted.calibration.exists():
-        return read_calibration(json.loads(wanted.calibration.read_text()))
-    calibration, _ = calibrate(POLICY, QUICK if wanted.quick else CASES)
-    wanted.calibration.write_text(json.dumps(calibration.to_dict()) + "\n")
+    if options.calibration.exists():
+        return read_calibration(json.loads(options.calibration.read_text()))
+    calibration, _ = calibrate(POLICY, QUICK if options.quick else CASES)
+    options.calibration.write_text(json.dumps(calibration.to_dict()) + "\n")
     return calibration
 
 
-def run_apart(wanted: argparse.Namespace, where: str, kept: Path) -> list[Row]:
-    line = [sys.executable, __file__, "--part", "--json", "--events", str(wanted.events)]
-    line += ["--calibration", str(kept), "--on", where] + ["--quick"] * wanted.quick
-    for name, numbers in {"sizes": wanted.sizes, "matches": wanted.matches}.items():
+def run_apart(options: argparse.Namespace, where: str, kept: Path) -> list[Row]:
+    line = [sys.executable, __file__, "--part", "--json", "--events", str(options.events)]
+    line += ["--calibration", str(kept), "--on", where] + ["--quick"] * options.quick
+    for name, numbers in {"sizes": options.sizes, "matches": options.matches}.items():
         line += [f"--{name}", *map(str, numbers)]
     output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
     return list(json.loads(output))
@@ -127,10 +127,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--matches", type=int, nargs="+", default=[10, 100], help="per event")
     parser.add_argument("--events", type=int, default=EVENTS, help="per trigger")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes, wanted.on, wanted.matches, wanted.events = [3_000], ["2"], [10], 100
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes, options.on, options.matches, options.events = [3_000], ["2"], [10], 100
+    return options
 
 
 def compared(costs: Costs, run: Measurement, cores: int) -> Row:

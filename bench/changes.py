@@ -49,23 +49,25 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     spark = ts.session("tidings-bench")
-    result: Row = {"machine": machine(), "size": wanted.subscriptions, "events": wanted.events}
+    result: Row = {"machine": machine(), "size": options.subscriptions, "events": options.events}
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         folder = Path(place)
         with open_store(folder / "people.db") as store:
-            crowd = Crowd(store, wanted.subscriptions)
+            crowd = Crowd(store, options.subscriptions)
             result["load_s"] = timed(crowd.load)[1]
-            with Publisher(folder / "index", store.history, min_changed=wanted.fewest) as publisher:
+            with Publisher(
+                folder / "index", store.history, min_changed=options.fewest
+            ) as publisher:
                 result["begin_s"] = timed(publisher.publish)[1]
                 publisher.follow()
-                query = Query(spark, folder, publisher, wanted)
+                query = Query(spark, folder, publisher, options)
                 try:
-                    result |= measured(query, crowd, wanted)
+                    result |= measured(query, crowd, options)
                 finally:
                     query.stop()
-    publish("changes", result, page, wanted)
+    publish("changes", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -76,11 +78,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fewest", type=int, default=MIN_CHANGED, help=argparse.SUPPRESS)
     parser.add_argument("--calm", type=int, default=CALM, help="batches before each change")
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.subscriptions, wanted.events, wanted.many = 2_000, 20, 20
-        wanted.rounds, wanted.fewest, wanted.calm = 1, 30, 1
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.subscriptions, options.events, options.many = 2_000, 20, 20
+        options.rounds, options.fewest, options.calm = 1, 30, 1
+    return options
 
 
 class Crowd:
@@ -160,10 +162,10 @@ class Query:
     """A stream that never waits for events, observed batch by batch."""
 
     def __init__(
-        self, spark: Any, folder: Path, publisher: Publisher, wanted: argparse.Namespace
+        self, spark: Any, folder: Path, publisher: Publisher, options: argparse.Namespace
     ) -> None:
         self._folder, self._index = folder, publisher.folder
-        self._each, self._calm = wanted.events, wanted.calm
+        self._each, self._calm = options.events, options.calm
         self._stream, self._files, self._seen = market.events(10**9), 0, dict[int, Seen]()
         self.batches = dict[int, Batch]()
         (folder / "in").mkdir()
@@ -227,15 +229,15 @@ class Query:
                 self.batches[each.batchId] = Batch(began, each.batchDuration / 1000, source)
 
 
-def measured(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
+def measured(query: Query, crowd: Crowd, options: argparse.Namespace) -> Row:
     query.settle()
     rows = [
         changed(query, crowd, kind, count)
-        for count in (1, wanted.many)
-        for kind in (KINDS[:1] if wanted.quick and count == 1 else KINDS)
-        for _ in range(wanted.rounds if count == 1 else 1)
+        for count in (1, options.many)
+        for kind in (KINDS[:1] if options.quick and count == 1 else KINDS)
+        for _ in range(options.rounds if count == 1 else 1)
     ]
-    return {"rows": rows, "rebuild": rebuilt(query, crowd, wanted)}
+    return {"rows": rows, "rebuild": rebuilt(query, crowd, options)}
 
 
 KINDS = ("insert", "delete", "replace", "rescore")
@@ -271,12 +273,12 @@ def same(got: dict[str, tuple[int, float]], due: dict[str, list[float]]) -> bool
     )
 
 
-def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
+def rebuilt(query: Query, crowd: Crowd, options: argparse.Namespace) -> Row:
     """Change enough subscriptions for a new base; return the batches meanwhile."""
     before = query.settle()
     base, many = (
         query.base(),
-        max(wanted.fewest, wanted.subscriptions // market.OWNED // CHANGED_SHARE),
+        max(options.fewest, options.subscriptions // market.OWNED // CHANGED_SHARE),
     )
     version, began = crowd.rescore(2 * many), time.time()
     query.wait(lambda: any(batch.source >= version for batch in query.batches.values()))

@@ -147,13 +147,13 @@ def main() -> None:
     parser.add_argument("--publications", type=int, default=100_000)
     parser.add_argument("--subscribers", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=1)
-    wanted, about = parser.parse_args(), machine()
-    if wanted.quick:
-        wanted.publications, wanted.subscribers = 2_000, 20
-    engines = ("local",) if wanted.quick else ("local", "spark")
-    rows = measure(wanted.publications, wanted.subscribers, wanted.rounds, engines)
-    sizes = {"publications": wanted.publications, "subscribers": wanted.subscribers}
-    publish("compare", {"machine": about, **sizes, "rows": rows}, page, wanted)
+    options, about = parser.parse_args(), machine()
+    if options.quick:
+        options.publications, options.subscribers = 2_000, 20
+    engines = ("local",) if options.quick else ("local", "spark")
+    rows = measure(options.publications, options.subscribers, options.rounds, engines)
+    sizes = {"publications": options.publications, "subscribers": options.subscribers}
+    publish("compare", {"machine": about, **sizes, "rows": rows}, page, options)
 
 
 def page(result: dict[str, Any]) -> str:

@@ -39,23 +39,23 @@ GRAPH_LINES = (
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result = {
         "machine": machine(),
-        "graphs": [graph_row(size) for size in wanted.sizes],
-        "arrays": arrays_row(wanted.owners),
+        "graphs": [graph_row(size) for size in options.sizes],
+        "arrays": arrays_row(options.owners),
     }
-    publish("covers", result, page, wanted)
+    publish("covers", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "5,000 subscriptions, 5,000 owners")
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--owners", type=int, default=200_000)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes, wanted.owners = [5_000], 5_000
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes, options.owners = [5_000], 5_000
+    return options
 
 
 def graph_row(size: int) -> dict[str, Any]:

@@ -34,22 +34,22 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     spark = ts.session("tidings-bench")
-    result: Row = {"machine": machine(), "k": wanted.k}
+    result: Row = {"machine": machine(), "k": options.k}
     with TemporaryDirectory() as place:
-        result["rows"] = [measured(spark, Path(place), size, wanted.k) for size in wanted.sizes]
-    publish("crowds", result, page, wanted)
+        result["rows"] = [measured(spark, Path(place), size, options.k) for size in options.sizes]
+    publish("crowds", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 candidates")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--k", type=int, default=10)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes = [2_000]
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes = [2_000]
+    return options
 
 
 def crowd(size: int, seed: int = 7) -> pa.Table:

@@ -90,23 +90,23 @@ class Choice(NamedTuple):
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result: Row = {"machine": machine(), "rows": []}
-    for size, shape in product(wanted.sizes, SHAPES):
-        row = measured(shape, size, wanted.events)
+    for size, shape in product(options.sizes, SHAPES):
+        row = measured(shape, size, options.events)
         print(row, file=sys.stderr, flush=True)
         result["rows"].append(row)
-    publish("defaults", result, page, wanted)
+    publish("defaults", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "10 subscriptions")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1_000, 50_000])
     parser.add_argument("--events", type=int, default=300, help="events for up to 1,000 of them")
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes, wanted.events = [10], 20
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes, options.events = [10], 20
+    return options
 
 
 def measured(shape: Shape, size: int, most: int) -> Row:

@@ -34,26 +34,26 @@ DIMENSIONS = (32, 128, 384)
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     compile_all()
     result = {
         "machine": machine(),
-        "choices": choices(wanted),
-        "peers": peers(wanted),
-        "sketches": {w: beside(w, 50, wanted.rounds) for w in wanted.windows},
+        "choices": choices(options),
+        "peers": peers(options),
+        "sketches": {w: beside(w, 50, options.rounds) for w in options.windows},
     }
-    publish("diversity", result, page, wanted)
+    publish("diversity", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "small windows, few rounds")
-    wanted = parser.parse_args()
-    wanted.windows = (100, 1000, 10_000)
-    wanted.rounds, wanted.counts = 15, (100, 1000)
-    if wanted.quick:
-        wanted.windows = (100, 1000)
-        wanted.rounds, wanted.counts = 5, (100,)
-    return wanted
+    options = parser.parse_args()
+    options.windows = (100, 1000, 10_000)
+    options.rounds, options.counts = 15, (100, 1000)
+    if options.quick:
+        options.windows = (100, 1000)
+        options.rounds, options.counts = 5, (100,)
+    return options
 
 
 def compile_all() -> None:
@@ -73,10 +73,10 @@ def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, 
     return {name: min(spent) for name, spent in times.items()}
 
 
-def choices(wanted: argparse.Namespace) -> list[dict[str, Any]]:
+def choices(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure every diversifier on new lists of candidates, whose events were hashed before."""
     rows = []
-    for n in wanted.counts:
+    for n in options.counts:
         window = Catalogue(20).candidates(n)
         for name, make in DIVERSIFIERS.items():
             if name != "optimal":
@@ -96,7 +96,7 @@ def choice(part: Any, window: list[Candidate], n: int) -> dict[str, Any]:
     return row
 
 
-def peers(wanted: argparse.Namespace) -> dict[str, float]:
+def peers(options: argparse.Namespace) -> dict[str, float]:
     """Measure divrank from attributes against pyversity's MMR on given vectors."""
     chance, n = np.random.default_rng(3), 1000
     window = Catalogue(6).candidates(n)
@@ -105,13 +105,13 @@ def peers(wanted: argparse.Namespace) -> dict[str, float]:
     try:
         peer = import_module("pyversity")
     except ImportError:
-        return taking_turns(calls, wanted.rounds)
+        return taking_turns(calls, options.rounds)
     for size in DIMENSIONS:
         vectors = chance.normal(size=(n, size)).astype(np.float32)
         calls[f"pyversity MMR, {size} dimensions"] = lambda vectors=vectors: peer.diversify(
             vectors, scores, k=K, strategy=peer.Strategy.MMR, diversity=0.5
         )
-    return taking_turns(calls, 3 * wanted.rounds)
+    return taking_turns(calls, 3 * options.rounds)
 
 
 if __name__ == "__main__":

@@ -32,56 +32,56 @@ Times = dict[str, dict[int, float]]
 
 
 def main() -> None:
-    wanted = arguments()
-    result = {"machine": machine(), "size": wanted.size, "k": K}
-    result["over_k"] = over_k(wanted)
+    options = arguments()
+    result = {"machine": machine(), "size": options.size, "k": K}
+    result["over_k"] = over_k(options)
     for matching in ("relaxed", "exact"):
-        result[f"{matching}_over_d"] = over_d(matching, wanted)
-    publish("growth", result, page, wanted)
+        result[f"{matching}_over_d"] = over_d(matching, options)
+    publish("growth", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "5,000 subscriptions, few values of k and d")
     parser.add_argument("--size", type=int)
     parser.add_argument("--seconds", type=float, default=1.0, help="upper limit per figure")
-    wanted = parser.parse_args()
-    wanted.ks, wanted.ds = ((1, 20, 100), (1, 4)) if wanted.quick else (KS, DS)
-    wanted.seconds = 0.05 if wanted.quick else wanted.seconds
-    wanted.size = wanted.size or (5000 if wanted.quick else 100_000)
-    return wanted
+    options = parser.parse_args()
+    options.ks, options.ds = ((1, 20, 100), (1, 4)) if options.quick else (KS, DS)
+    options.seconds = 0.05 if options.quick else options.seconds
+    options.size = options.size or (5000 if options.quick else 100_000)
+    return options
 
 
-def over_k(wanted: argparse.Namespace) -> Times:
+def over_k(options: argparse.Namespace) -> Times:
     """Return microseconds per query for every k, over one attribute."""
-    work = intervals(wanted.size, BATCH, 7)
+    work = intervals(options.size, BATCH, 7)
     times: Times = {}
     for name in NAMES:
         index = maker(name)(work)
-        times[name] = {k: asked(index, work.queries, k, wanted) for k in wanted.ks}
+        times[name] = {k: asked(index, work.queries, k, options) for k in options.ks}
         print(f"{name} over k: {times[name]}", file=sys.stderr)
     return times
 
 
-def over_d(matching: str, wanted: argparse.Namespace) -> Times:
+def over_d(matching: str, options: argparse.Namespace) -> Times:
     """Return microseconds per event for every d; the papers' methods only while they are fast."""
     names = [name for name, able in BOX_INDEXES.items() if matching in able and name != "auto"]
     times: Times = {name: {} for name in ("numpy", *names)}
-    for d in wanted.ds:
-        work = boxes(wanted.size, d, EVENTS, 7)
+    for d in options.ds:
+        work = boxes(options.size, d, EVENTS, 7)
         columns = (work.low, work.high, work.weight if matching == "relaxed" else work.score)
         for name in times:
-            if wanted.size * d <= LARGEST.get(name, 1e12):
+            if options.size * d <= LARGEST.get(name, 1e12):
                 index = NumpyColumns(*columns) if name == "numpy" else box_index(name, *columns)
-                times[name][d] = asked(index, work.events, K, wanted)
+                times[name][d] = asked(index, work.events, K, options)
         print(f"{matching}, d = {d}", file=sys.stderr)
     return times
 
 
-def asked(index: Any, queries: Any, k: int, wanted: argparse.Namespace) -> float:
+def asked(index: Any, queries: Any, k: int, options: argparse.Namespace) -> float:
     index.top_many(queries[:2], k)
-    once = least(lambda: index.top(queries[0], k), 2, wanted.seconds)
-    some = queries[: max(2, min(len(queries), int(wanted.seconds / once / 3)))]
-    return per(some, least(lambda: index.top_many(some, k), 10, wanted.seconds, OWN))
+    once = least(lambda: index.top(queries[0], k), 2, options.seconds)
+    some = queries[: max(2, min(len(queries), int(options.seconds / once / 3)))]
+    return per(some, least(lambda: index.top_many(some, k), 10, options.seconds, OWN))
 
 
 def page(result: dict[str, Any]) -> str:

@@ -34,15 +34,15 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
-    result = {"machine": machine(), "workload": wanted.workload, "k": K}
-    result["left_out"] = left_out(wanted)
-    result["sizes"] = {size: measured(size, wanted, result["left_out"]) for size in wanted.sizes}
+    options = arguments()
+    result = {"machine": machine(), "workload": options.workload, "k": K}
+    result["left_out"] = left_out(options)
+    result["sizes"] = {size: measured(size, options, result["left_out"]) for size in options.sizes}
     publish(
-        "interval" if wanted.workload == "rps" else f"interval-{wanted.workload}",
+        "interval" if options.workload == "rps" else f"interval-{options.workload}",
         result,
         page,
-        wanted,
+        options,
     )
 
 
@@ -53,22 +53,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=2.0, help="upper limit per figure")
     parser.add_argument("--only", nargs="+", help="names of indexes and peers")
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.rounds, wanted.seconds = 3, 0.3
-    wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [10_000, 100_000, 1_000_000])
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 3, 0.3
+    options.sizes = options.sizes or ([10_000] if options.quick else [10_000, 100_000, 1_000_000])
+    return options
 
 
-def names(wanted: argparse.Namespace) -> list[str]:
+def names(options: argparse.Namespace) -> list[str]:
     every = [*PEERS, *INTERVAL_INDEXES]
-    return [name for name in every if not wanted.only or name in wanted.only]
+    return [name for name in every if not options.only or name in options.only]
 
 
-def left_out(wanted: argparse.Namespace) -> dict[str, str]:
+def left_out(options: argparse.Namespace) -> dict[str, str]:
     """Return the peers that are not installed or do not start, with the reason."""
-    work, reasons = WORKLOADS[wanted.workload](200, 5, 8), {}
-    for name in names(wanted):
+    work, reasons = WORKLOADS[options.workload](200, 5, 8), {}
+    for name in names(options):
         try:
             maker(name)(work)
         except ImportError as error:
@@ -81,21 +81,21 @@ def left(name: str, why: str) -> str:
     return f"{name} is missing: {why}."
 
 
-def measured(size: int, wanted: argparse.Namespace, missing: dict[str, str]) -> list[Row]:
+def measured(size: int, options: argparse.Namespace, missing: dict[str, str]) -> list[Row]:
     """Return one row per index and peer; all answers are compared with those of the scan."""
-    work = WORKLOADS[wanted.workload](size, BATCH, 7)
-    warm = WORKLOADS[wanted.workload](200, BATCH, 8)
+    work = WORKLOADS[options.workload](size, BATCH, 7)
+    warm = WORKLOADS[options.workload](200, BATCH, 8)
     expected = interval_index("scan", work.low, work.high, work.score).top_many(work.queries, K)[0]
     rows = []
-    for name in names(wanted):
+    for name in names(options):
         if name in missing or size > LARGEST.get(name, size):
             continue
         touch(maker(name)(warm), warm)
-        rows.append({"name": name, **figures(maker(name), work, wanted, expected)})
+        rows.append({"name": name, **figures(maker(name), work, options, expected)})
         print(f"{size:,} {name}: {rows[-1]['batch_us']:.3f} us", file=sys.stderr)
     for row in rows:
         if row["name"] in BASES:
-            again = figures(maker(row["name"]), work, wanted, expected)
+            again = figures(maker(row["name"]), work, options, expected)
             row |= {key: min(row[key], again[key]) for key in ("single_us", "batch_us")}
     return with_ratios(rows)
 
@@ -116,7 +116,7 @@ def touch(index: Any, work: ScoredIntervals) -> None:
 def figures(
     make: Callable[[ScoredIntervals], Any],
     work: ScoredIntervals,
-    wanted: argparse.Namespace,
+    options: argparse.Namespace,
     expected: Any,
 ) -> Row:
     index, build = timed(lambda: make(work), OWN)
@@ -124,8 +124,8 @@ def figures(
     once = least(lambda: index.top(work.queries[0], K), 1, 0)
     some = work.queries[: 3 if once > 0.05 else 8 if once > 1e-4 else BATCH]
     points = some[:200].tolist()
-    single = least(lambda: one_by_one(index, points), wanted.rounds, wanted.seconds, clock)
-    batch = least(lambda: index.top_many(some, K), wanted.rounds, wanted.seconds, clock)
+    single = least(lambda: one_by_one(index, points), options.rounds, options.seconds, clock)
+    batch = least(lambda: index.top_many(some, K), options.rounds, options.seconds, clock)
     return {
         "build_s": getattr(index, "build_s", build),
         "bytes": index.nbytes / len(work.low) or None,
@@ -133,7 +133,7 @@ def figures(
         "single_us": per(points, single),
         "batch_us": per(some, batch),
         **({"about": index.about} if hasattr(index, "about") else {}),
-        **iterator(index, points, wanted.rounds),
+        **iterator(index, points, options.rounds),
         **changes(index, work),
     }
 

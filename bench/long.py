@@ -48,19 +48,19 @@ AHEAD, PATIENCE_S, EVERY_S = 3, 1200, 60.0
 
 
 def main() -> None:
-    wanted = arguments()
-    if wanted.serve:
-        serve(wanted.serve, wanted.every)
+    options = arguments()
+    if options.serve:
+        serve(options.serve, options.every)
         return
-    result: Result = {"machine": machine(), "subscribers": wanted.subscribers}
+    result: Result = {"machine": machine(), "subscribers": options.subscribers}
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        run = Run(Path(place), wanted)
+        run = Run(Path(place), options)
         try:
             result |= run.measured()
         finally:
             run.stop()
         result |= judged(result["samples"]) | {"right": run.right()}
-    publish("long", result, page, wanted)
+    publish("long", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -70,10 +70,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=100, help="of each file")
     parser.add_argument("--every", type=float, default=EVERY_S, help="seconds between samples")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.minutes, wanted.subscribers, wanted.events, wanted.every = 0.1, 200, 30, 1.0
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.minutes, options.subscribers, options.events, options.every = 0.1, 200, 30, 1.0
+    return options
 
 
 def serve(folder: Path, every_s: float) -> None:
@@ -138,9 +138,9 @@ class Told:
 class Run:
     """The stream, the changes, and the query in its own process."""
 
-    def __init__(self, folder: Path, wanted: argparse.Namespace) -> None:
-        self._folder, self._wanted = folder, wanted
-        self._days, self._people = Days(wanted.events), people(wanted.subscribers)
+    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
+        self._folder, self._wanted = folder, options
+        self._days, self._people = Days(options.events), people(options.subscribers)
         for name in ("in", "index"):
             (folder / name).mkdir()
         self._store = open_store(folder / "people.db")
@@ -148,7 +148,7 @@ class Run:
             each for person in self._people for each in (person, *wishes(person.id))
         )
         self._files, self._told = 0, Told(folder / "batches.jsonl")
-        command = [sys.executable, __file__, "--serve", str(folder), "--every", str(wanted.every)]
+        command = [sys.executable, __file__, "--serve", str(folder), "--every", str(options.every)]
         self._running = subprocess.Popen(command, start_new_session=True)
         self._spent = (0, 0.0)
 

@@ -36,20 +36,20 @@ Parts = list[Predicate]
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result: Row = {"machine": machine()}
-    result["rows"] = [measured(name, size) for size in wanted.sizes for name in wanted.workloads]
-    publish("matches", result, page, wanted)
+    result["rows"] = [measured(name, size) for size in options.sizes for name in options.workloads]
+    publish("matches", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "3,000 subscriptions")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=[*WORKLOADS])
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes = [3_000]
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes = [3_000]
+    return options
 
 
 def ranges(chance: Random, attributes: int, width: float) -> Parts:

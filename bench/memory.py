@@ -105,9 +105,9 @@ KINDS = {
 
 
 def main() -> None:
-    wanted = arguments()
-    if wanted.child:
-        kind, name, size = wanted.child
+    options = arguments()
+    if options.child:
+        kind, name, size = options.child
         child(KINDS[kind], name, int(size))
         return
     if not Path("/proc/self/smaps_rollup").exists():
@@ -115,13 +115,13 @@ def main() -> None:
     result = {"machine": machine(), "dimensions": DIMENSIONS}
     result["rows"] = [
         seen(kind, name, size)
-        for kind in wanted.kinds
-        for size in wanted.sizes
+        for kind in options.kinds
+        for size in options.sizes
         for name in KINDS[kind].names
-        if name in (wanted.only or [name])
+        if name in (options.only or [name])
         if size <= LARGEST.get(name, size)
     ]
-    publish("memory", result, page, wanted)
+    publish("memory", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -130,9 +130,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--only", nargs="+", help="names of indexes")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [100_000, 1_000_000])
-    return wanted
+    options = parser.parse_args()
+    options.sizes = options.sizes or ([10_000] if options.quick else [100_000, 1_000_000])
+    return options
 
 
 def child(kind: Kind, name: str, size: int) -> None:

@@ -128,8 +128,8 @@ class Nobody:
 def main() -> None:
     parser = pages.arguments(__doc__, "200 messages")
     parser.add_argument("--messages", type=int)
-    wanted = parser.parse_args()
-    count = wanted.messages or (200 if wanted.quick else 20_000)
+    options = parser.parse_args()
+    count = options.messages or (200 if options.quick else 20_000)
     result: Result = {"machine": machine(), "messages": count, "receivers": {}}
     for name, receiver in RECEIVERS.items():
         with tempfile.TemporaryDirectory() as folder, receiver(Path(folder)) as open_sender:
@@ -140,7 +140,7 @@ def main() -> None:
             people = count // MAIL_SHARE
             figures = measure_mail(Path(folder) / "tidings.db", port, people, each)
             result["receivers"][name] = figures._asdict()
-    publish("outbox", result, page, wanted)
+    publish("outbox", result, page, options)
 
 
 class Figures(NamedTuple):

@@ -30,7 +30,7 @@ def arguments(doc: str, quick: str) -> argparse.ArgumentParser:
 
 
 def publish(
-    name: str, result: Result, page: Callable[[Result], str], wanted: argparse.Namespace
+    name: str, result: Result, page: Callable[[Result], str], options: argparse.Namespace
 ) -> None:
     """Print a result, and write it to bench/results unless the run was a quick one.
 
@@ -38,8 +38,8 @@ def publish(
     """
     result["machine"]["load_after"] = load()
     text = page(result)
-    print(json.dumps(result) if wanted.json else text)
-    if not wanted.quick:
+    print(json.dumps(result) if options.json else text)
+    if not options.quick:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         (RESULTS / f"{name}.md").write_text(text.rstrip() + "\n")

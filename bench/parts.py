@@ -45,33 +45,33 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     register_pickle_by_value(sys.modules[__name__])  # workers have no such module
     spark = ts.session("tidings-bench")
-    result: Row = {"machine": machine(), "parts": wanted.parts, "size": wanted.subscriptions}
+    result: Row = {"machine": machine(), "parts": options.parts, "size": options.subscriptions}
     with TemporaryDirectory() as place:
-        crowd = Crowd(wanted.subscriptions, wanted.parts)
+        crowd = Crowd(options.subscriptions, options.parts)
         folder, seconds = timed(lambda: sealed(crowd, Path(place).resolve()))
         result |= {
             "seal_s": seconds,
             "disk_bytes": sum(each.stat().st_size for each in Path(place).glob("*.sealed")),
             "driver_bytes": getrusage(RUSAGE_SELF).ru_maxrss * 1024,
         }
-        events = list(market.events(wanted.events))
+        events = list(market.events(options.events))
         write(
             market.event_rows(iter(events)), market.EVENTS, Path(place) / "events" / "all.parquet"
         )
         frame = spark.read.parquet(str(Path(place) / "events"))
         matches = ts.match(frame, folder)
-        result["match_per_s"] = rate(wanted.events, lambda: drop(matches))[1]
-        result["matches"] = matches.count() / wanted.events
+        result["match_per_s"] = rate(options.events, lambda: drop(matches))[1]
+        result["matches"] = matches.count() / options.events
         used = spark.range(64, numPartitions=8).mapInArrow(own_memory, "bytes long")
         result["worker_bytes"] = used.agg(f.max("bytes")).collect()[0][0]
         some = events[:JUDGED]
         found = matches.where(f.col("event").isin([event.id for event in some])).collect()
         got = {(row["event"], row["subscriber"], row["score"]) for row in found}
         result["right"] = got == set(judged(crowd, some))
-    publish("parts", result, page, wanted)
+    publish("parts", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -79,10 +79,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--subscriptions", type=int, default=5_000_000)
     parser.add_argument("--parts", type=int, default=8)
     parser.add_argument("--events", type=int, default=2_000)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.subscriptions, wanted.parts, wanted.events = 2_000, 2, 50
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.subscriptions, options.parts, options.events = 2_000, 2, 50
+    return options
 
 
 class Crowd:

@@ -24,7 +24,7 @@ Line = dict[float, float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder to write to")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     try:
         plot = plotter()
     except ImportError as error:
@@ -34,7 +34,7 @@ def main() -> None:
         path = RESULTS / f"{file}.json"
         if path.exists():
             figure = draw(plot, json.loads(path.read_text()))
-            figure.savefig(wanted.out / f"{name}.svg", metadata={"Date": None, "Creator": None})
+            figure.savefig(options.out / f"{name}.svg", metadata={"Date": None, "Creator": None})
             plot.close(figure)
 
 

@@ -64,38 +64,38 @@ POLICIES: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result: dict[str, Any] = {
         "machine": machine(),
-        "publications": wanted.publications,
-        "moves": wanted.moves,
+        "publications": options.publications,
+        "moves": options.moves,
     }
-    rows = read_valid_events(publications(catalogue(), wanted.publications + MORE))
+    rows = read_valid_events(publications(catalogue(), options.publications + MORE))
     films = [row for row in rows if isinstance(row, Event)]
-    result["rows"] = [measured(name, films, wanted) for name in POLICIES]
-    publish("preview", result, page, wanted)
+    result["rows"] = [measured(name, films, options) for name in POLICIES]
+    publish("preview", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "300 publications, 4 moves")
     parser.add_argument("--publications", type=int, default=5_000)
     parser.add_argument("--moves", type=int, default=30)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.publications, wanted.moves = min(wanted.publications, 300), min(wanted.moves, 4)
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.publications, options.moves = min(options.publications, 300), min(options.moves, 4)
+    return options
 
 
-def measured(name: str, films: list[Event], wanted: argparse.Namespace) -> dict[str, Any]:
+def measured(name: str, films: list[Event], options: argparse.Namespace) -> dict[str, Any]:
     policy = POLICIES[name]
-    with served(films[: wanted.publications]) as (store, client):
+    with served(films[: options.publications]) as (store, client):
         ask(client, policy(0))  # kernels are loaded
-        kept = [ask(client, policy(move)) for move in range(1, wanted.moves // 2 + 1)]
+        kept = [ask(client, policy(move)) for move in range(1, options.moves // 2 + 1)]
         anew = list[dict[str, Any]]()
-        for move, film in enumerate(films[wanted.publications :][: wanted.moves // 2], start=1):
+        for move, film in enumerate(films[options.publications :][: options.moves // 2], start=1):
             take(store, [film])
             anew.append(ask(client, policy(move)))
-        taken = films[: wanted.publications + len(anew)]
+        taken = films[: options.publications + len(anew)]
         cpu_ms, right = replayed(taken, policy(len(anew)), anew[-1]["answer"])
     return {
         "case": name,

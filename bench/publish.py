@@ -36,20 +36,20 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
-    result: Row = {"machine": machine(), "events": wanted.events}
-    result["rows"] = [measured(size, wanted.events) for size in wanted.sizes]
-    publish("publish", result, page, wanted)
+    options = arguments()
+    result: Row = {"machine": machine(), "events": options.events}
+    result["rows"] = [measured(size, options.events) for size in options.sizes]
+    publish("publish", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "5,000 subscriptions, 400 events")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--events", type=int, default=4_000)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes, wanted.events = [5_000], 400
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes, options.events = [5_000], 400
+    return options
 
 
 def measured(size: int, count: int) -> Row:

@@ -105,28 +105,28 @@ class Ranked(NamedTuple):
 
 
 def main() -> None:
-    wanted, result = arguments(), dict[str, Any]()
-    if wanted.memory:
-        kept(wanted.memory[0], 50, None)  # what a process loads once does not count
-        for name in wanted.memory:
-            different, few = (kept(name, wanted.subscribers, ranks) for ranks in (None, 10))
+    options, result = arguments(), dict[str, Any]()
+    if options.memory:
+        kept(options.memory[0], 50, None)  # what a process loads once does not count
+        for name in options.memory:
+            different, few = (kept(name, options.subscribers, ranks) for ranks in (None, 10))
             print(*different, *few)
         return
-    if wanted.spark:
-        subscribers, events = (40, 1_200) if wanted.quick else (5_000, 4_000)
+    if options.spark:
+        subscribers, events = (40, 1_200) if options.quick else (5_000, 4_000)
         result = {"machine": machine(), "subscribers": subscribers, "events": events}
-        result["spark"] = spark_costs(subscribers, events, 1 if wanted.quick else SPARK_ROUNDS)
-        publish("quota-spark", result, spark_page, wanted)
+        result["spark"] = spark_costs(subscribers, events, 1 if options.quick else SPARK_ROUNDS)
+        publish("quota-spark", result, spark_page, options)
         return
-    result = {"machine": machine(), "n": N, "days": wanted.days}
-    result["streams"] = [compared(name, stream) for name, stream in streams(wanted.days)]
-    result["subscribers"] = wanted.subscribers
-    result["costs"] = costs(wanted.subscribers)
+    result = {"machine": machine(), "n": N, "days": options.days}
+    result["streams"] = [compared(name, stream) for name, stream in streams(options.days)]
+    result["subscribers"] = options.subscribers
+    result["costs"] = costs(options.subscribers)
     result["remembered"] = [
-        {"quota": name, "bytes": remembered_bytes(*case, min(wanted.subscribers, MEASURED))}
+        {"quota": name, "bytes": remembered_bytes(*case, min(options.subscribers, MEASURED))}
         for name, case in REMEMBERED.items()
     ]
-    publish("quota", result, page, wanted)
+    publish("quota", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -135,10 +135,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--subscribers", type=int, default=20_000)
     parser.add_argument("--spark", action="store_true", help="the cost of rules on Spark only")
     parser.add_argument("--memory", nargs="+", choices=windows.POLICIES, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.days, wanted.subscribers = min(wanted.days, 10), min(wanted.subscribers, 50)
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.days, options.subscribers = min(options.days, 10), min(options.subscribers, 50)
+    return options
 
 
 def streams(days: int) -> Iterator[tuple[str, list[Ranked]]]:

@@ -37,14 +37,14 @@ POLICY = Policy(k=3, window=Sliding(20))
 
 
 def main() -> None:
-    wanted = arguments()
-    if wanted.serve:
-        serve(wanted.serve)
+    options = arguments()
+    if options.serve:
+        serve(options.serve)
         return
-    result: Result = {"machine": machine(), "subscribers": wanted.subscribers}
+    result: Result = {"machine": machine(), "subscribers": options.subscribers}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        result["rounds"] = measure(Path(folder), wanted.subscribers, wanted.rounds)
-    publish("recovery", result, page, wanted)
+        result["rounds"] = measure(Path(folder), options.subscribers, options.rounds)
+    publish("recovery", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -52,9 +52,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--subscribers", type=int, default=100)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    wanted.rounds = wanted.rounds or (1 if wanted.quick else 5)
-    return wanted
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    return options
 
 
 def serve(folder: Path) -> None:

@@ -38,12 +38,12 @@ Call = Callable[[int], Awaitable[Any]]
 
 
 def main() -> None:
-    wanted = arguments()
-    result: Result = {"machine": machine(), "engine": wanted.engine, "live": wanted.live}
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder), wanted.engine) as service:
-        result |= asyncio.run(measure(service, wanted))
+    options = arguments()
+    result: Result = {"machine": machine(), "engine": options.engine, "live": options.live}
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), options.engine) as service:
+        result |= asyncio.run(measure(service, options))
     result |= costs(result)
-    publish("service" if wanted.engine == "local" else "service-spark", result, page, wanted)
+    publish("service" if options.engine == "local" else "service-spark", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -51,10 +51,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--engine", choices=["local", "spark"], default="local")
     parser.add_argument("--live", type=int)
     parser.add_argument("--seconds", type=float)
-    wanted = parser.parse_args()
-    wanted.live = wanted.live or (20 if wanted.quick else 1_000)
-    wanted.seconds = wanted.seconds or (0.5 if wanted.quick else 10.0)
-    return wanted
+    options = parser.parse_args()
+    options.live = options.live or (20 if options.quick else 1_000)
+    options.seconds = options.seconds or (0.5 if options.quick else 10.0)
+    return options
 
 
 class Service(NamedTuple):
@@ -95,16 +95,16 @@ def served(folder: Path, engine: str) -> Iterator[Service]:
             running.terminate()
 
 
-async def measure(service: Service, wanted: argparse.Namespace) -> Result:
-    limits = httpx2.Limits(max_connections=wanted.live + 100)
+async def measure(service: Service, options: argparse.Namespace) -> Result:
+    limits = httpx2.Limits(max_connections=options.live + 100)
     async with httpx2.AsyncClient(base_url=service.url, limits=limits, timeout=120) as client:
-        await subscribe(client, max(PEOPLE, wanted.live))
+        await subscribe(client, max(PEOPLE, options.live))
         single, bulk = Events("single"), Events("bulk")
         return {
-            "singles": await single.publish(client, service, wanted.seconds, 1),
-            "bulk": await bulk.publish(client, service, wanted.seconds, BULK),
-            **await feeds(client, service, wanted.seconds),
-            **await live(client, wanted.live, 5 if wanted.quick else 50),
+            "singles": await single.publish(client, service, options.seconds, 1),
+            "bulk": await bulk.publish(client, service, options.seconds, BULK),
+            **await feeds(client, service, options.seconds),
+            **await live(client, options.live, 5 if options.quick else 50),
         }
 
 

@@ -51,13 +51,13 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     for module in (per_key, sys.modules[__name__]):
         register_pickle_by_value(module)  # workers have no such modules
     spark = ts.session("tidings-bench")
-    result: Row = {"machine": machine(), "subscribers": wanted.subscribers}
+    result: Row = {"machine": machine(), "subscribers": options.subscribers}
     with TemporaryDirectory() as folder:
-        files = MatchFiles(wanted.subscribers, wanted.batches, Path(folder))
+        files = MatchFiles(options.subscribers, options.batches, Path(folder))
         terms = BucketSettings(buckets=files.buckets)
         result["rows"] = [
             measured("buckets", spark, files, lambda flow: run_buckets(flow, OnePolicy(), terms)),
@@ -65,17 +65,17 @@ def main() -> None:
         ]
     fast, slow = (row["seconds"] for row in result["rows"])
     result["ratio"] = slow / fast
-    publish("state", result, page, wanted)
+    publish("state", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 subscribers")
     parser.add_argument("--subscribers", type=int, default=100_000)
     parser.add_argument("--batches", type=int, default=4)
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.subscribers, wanted.batches = 2_000, 2
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.subscribers, options.batches = 2_000, 2
+    return options
 
 
 class OnePolicy:

@@ -81,24 +81,24 @@ class Work(NamedTuple):
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result: Row = {"machine": machine()}
-    effort = Effort(rounds=1, repeated=2) if wanted.quick else Effort()
+    effort = Effort(rounds=1, repeated=2) if options.quick else Effort()
     result["rows"] = [
         measured(min(size, MOST_RANGES // case.ranges), case, effort)
-        for size in wanted.sizes
+        for size in options.sizes
         for case in CASES
     ]
-    publish("target", result, page, wanted)
+    publish("target", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 subscriptions, one round")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
-    wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes = [2_000]
-    return wanted
+    options = parser.parse_args()
+    if options.quick:
+        options.sizes = [2_000]
+    return options
 
 
 def work(size: int, case: Case, seed: int = 7) -> Work:

@@ -41,18 +41,18 @@ KEPT = 10
 
 
 def main() -> None:
-    wanted = arguments()
+    options = arguments()
     result = {"machine": machine(), "k": K}
-    result["rows"] = [figures(name, size) for name in WORKLOADS for size in wanted.sizes]
-    publish("updates", result, page, wanted)
+    result["rows"] = [figures(name, size) for name in WORKLOADS for size in options.sizes]
+    publish("updates", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "10,000 intervals")
     parser.add_argument("--sizes", type=int, nargs="+")
-    wanted = parser.parse_args()
-    wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [100_000, 1_000_000])
-    return wanted
+    options = parser.parse_args()
+    options.sizes = options.sizes or ([10_000] if options.quick else [100_000, 1_000_000])
+    return options
 
 
 def figures(name: str, size: int) -> dict[str, Any]:

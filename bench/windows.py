@@ -81,24 +81,24 @@ DIVERSE, FEW = 400, 2
 
 
 def main() -> None:
-    wanted = arguments()
-    if wanted.memory:
-        kind, name = wanted.memory
-        print(grown(kind, name, wanted.subscribers))
+    options = arguments()
+    if options.memory:
+        kind, name = options.memory
+        print(grown(kind, name, options.subscribers))
         return
-    if wanted.million:
-        publish("windows-million", million(wanted.subscribers), million_page, wanted)
+    if options.million:
+        publish("windows-million", million(options.subscribers), million_page, options)
         return
-    if wanted.diverse:
-        pairs = [(window, part) for window in wanted.diverse for part in PARTS]
+    if options.diverse:
+        pairs = [(window, part) for window in options.diverse for part in PARTS]
         result = {"machine": machine(), "k": K, "subscribers": DIVERSE}
-        result["grid"] = [crossed(*pair) for pair in (pairs[:1] if wanted.quick else pairs)]
-        publish("windows-diverse", result, grid_page, wanted)
+        result["grid"] = [crossed(*pair) for pair in (pairs[:1] if options.quick else pairs)]
+        publish("windows-diverse", result, grid_page, options)
         return
-    names = list(POLICIES)[:2] if wanted.quick else list(POLICIES)
-    result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers}
-    result["rows"] = [figures(name, wanted.subscribers) for name in names]
-    publish("windows", result, page, wanted)
+    names = list(POLICIES)[:2] if options.quick else list(POLICIES)
+    result = {"machine": machine(), "k": K, "subscribers": options.subscribers}
+    result["rows"] = [figures(name, options.subscribers) for name in names]
+    publish("windows", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
@@ -109,12 +109,12 @@ def arguments() -> argparse.Namespace:
         "--diverse", nargs="+", choices=GRID, help="these windows with every diversifier only"
     )
     parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.million:
-        wanted.subscribers = 1_000_000
-    if wanted.quick:
-        wanted.subscribers = min(wanted.subscribers, 2_000)
-    return wanted
+    options = parser.parse_args()
+    if options.million:
+        options.subscribers = 1_000_000
+    if options.quick:
+        options.subscribers = min(options.subscribers, 2_000)
+    return options
 
 
 def figures(name: str, subscribers: int) -> dict[str, Any]:
