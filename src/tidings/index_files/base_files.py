@@ -32,12 +32,12 @@ def new_part(serial: int, part: int) -> PartManifest:
 
 def write_base(path: Path, part: PartManifest, bundles: Iterable[SubscriberBundle]) -> PartManifest:
     """Write the files of a base of bundles, which come in order of name."""
-    everyone, archive = list(bundles), Writer()
+    members, archive = list(bundles), Writer()
     with collection_paused():
-        write_mapped_files(path, part, build_base(everyone))
-        write_bundles(archive, everyone)
+        write_mapped_files(path, part, build_base(members))
+        write_bundles(archive, members)
     mapped_file.write(path / part.archive, mapped_file.ARCHIVE, archive)
-    return replace(part, size=len(everyone), counts_published=any_counts_published(everyone))
+    return replace(part, size=len(members), counts_published=any_counts_published(members))
 
 
 @contextmanager
@@ -133,9 +133,9 @@ def build_folder(path: Path, bundles: Iterable[SubscriberBundle], parts: int = 1
 
     There is no source; a fingerprint of the policies stands for its version.
     """
-    everyone = list(bundles)
-    folder, by_part = IndexFolder(path.resolve()), split_by_part(everyone, parts)
+    members = list(bundles)
+    folder, by_part = IndexFolder(path.resolve()), split_by_part(members, parts)
     written = [write_base(path, new_part(0, part), by_part.pop(part, ())) for part in range(parts)]
-    version = fingerprint(bundle.subscriber for bundle in everyone if bundle.subscriber)
+    version = fingerprint(bundle.subscriber for bundle in members if bundle.subscriber)
     folder.put(Manifest(1, version, tuple(written)))
     return folder

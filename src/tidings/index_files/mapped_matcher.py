@@ -328,10 +328,10 @@ def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
     O(n log n), with objects for all subscriptions while it is built. A policy that cannot be
     written is refused.
     """
-    everyone = list(bundles)
-    _check_writable(everyone)
+    members = list(bundles)
+    _check_writable(members)
     compiled, uncompiled = list[SubscriberBundle](), list[SubscriberBundle]()
-    for bundle in everyone:
+    for bundle in members:
         (compiled if _has_compiled_ranker(bundle) else uncompiled).append(bundle)
     compiled.sort(key=lambda bundle: (bundle.subscriber is None, bundle.name))
     subscribers = [bundle.subscriber for bundle in compiled if bundle.subscriber]
@@ -348,7 +348,7 @@ def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
         index.settle()
     rankers = ranker.methods()
     if failed := matcher.set_aside.keys():
-        return _build_without(everyone, failed)
+        return _build_without(members, failed)
     if any(ranker.partial for ranker in rankers):
         for segment in index.snapshot.segments:
             segment.partial_view(index.snapshot.version)
@@ -369,10 +369,10 @@ def _has_compiled_ranker(bundle: SubscriberBundle) -> bool:
     return not isinstance(scorer, Relaxed) or scorer.aggregate == "sum"
 
 
-def _build_without(everyone: Sequence[SubscriberBundle], failed: AbstractSet[str]) -> BaseIndex:
+def _build_without(members: Sequence[SubscriberBundle], failed: AbstractSet[str]) -> BaseIndex:
     """Return a base that leaves bundles uncompiled for which a compiled ranker failed."""
-    base = build_base(bundle for bundle in everyone if bundle.name not in failed)
-    uncompiled = [*base.uncompiled, *(bundle for bundle in everyone if bundle.name in failed)]
+    base = build_base(bundle for bundle in members if bundle.name not in failed)
+    uncompiled = [*base.uncompiled, *(bundle for bundle in members if bundle.name in failed)]
     return base._replace(uncompiled=sorted(uncompiled, key=lambda bundle: bundle.name))
 
 

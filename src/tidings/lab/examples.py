@@ -61,24 +61,24 @@ def find_examples(
 
     They come from the subscribers for whom the policies differ most.
     """
-    people = _most_different(variants, delivered)
-    if len(variants) < 2 or not people:
+    ids = _most_different(variants, delivered)
+    if len(variants) < 2 or not ids:
         return []
-    names = pa.array(people, pa.string())
+    names = pa.array(ids, pa.string())
     rows = delivered.filter(pc.is_in(delivered["subscriber"], names)).drop(
         ["window", "matched", "content"]
     )
     by_owner: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in rows.to_pylist():
         by_owner.setdefault((row["policy"], row["subscriber"]), {})[row["event"]] = row
-    replays = _Replays(recording, variants, people, until_us)
+    replays = _Replays(recording, variants, ids, until_us)
     examples = list[Example]()
     for other in variants[1:]:
         pair = (variants[0], other)
-        differences = [_difference(by_owner, pair, name) for name in people]
+        differences = [_difference(by_owner, pair, name) for name in ids]
         best = max(
             differences,
-            key=lambda difference: (*difference.weight, -people.index(difference.subscriber)),
+            key=lambda difference: (*difference.weight, -ids.index(difference.subscriber)),
         )
         examples += replays.explained(best.subscriber, best.first, pair[0], other)
         examples += replays.explained(best.subscriber, best.second, other, pair[0])
@@ -119,12 +119,12 @@ class _Replays:
         self,
         recording: Recording,
         variants: Sequence[Variant],
-        people: Collection[str],
+        ids: Collection[str],
         until_us: int,
     ) -> None:
         self._recording = recording
         self._until = Moment(until_us, int(recording.sequences[-1]))
-        owners = [subscriber for subscriber in recording.subscribers if subscriber.id in people]
+        owners = [subscriber for subscriber in recording.subscribers if subscriber.id in ids]
         self._events = _matching(recording.only(owners), variants)
         self._replays = {
             owner.id: replace(recording, events=[*self._events[owner.id].values()]).replay(

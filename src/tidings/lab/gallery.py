@@ -74,18 +74,18 @@ def _shuffled(rows: list[dict[str, Any]], most: int, every_s: int) -> list[Event
     ]
 
 
-def film_lovers(people: int = 200) -> list[dict[str, Any]]:
+def film_lovers(subscribers: int = 200) -> list[dict[str, Any]]:
     """Return subscriptions to genres that prefer better films."""
     rng = random.Random(7)
     return [
         _subscription(person, number, f"genre = '{genre.lower()}' and rating >= {rating}", rating)
-        for person in range(people)
+        for person in range(subscribers)
         for genre in rng.sample(_GENRES, 2)
         for number, rating in enumerate((9, 7, 5), start=10 * _GENRES.index(genre))
     ]
 
 
-def investors(people: int = 200) -> list[dict[str, Any]]:
+def investors(subscribers: int = 200) -> list[dict[str, Any]]:
     """Return subscriptions to purposes and grades of loans that prefer higher interest."""
     rng = random.Random(7)
     purposes = ("debt_consolidation", "credit_card", "home_improvement", "car", "medical", "other")
@@ -93,7 +93,7 @@ def investors(people: int = 200) -> list[dict[str, Any]]:
         _subscription(
             person, number, f"loan_purpose = '{purpose}' and interest_rate >= {2 * rank}", rank
         )
-        for person in range(people)
+        for person in range(subscribers)
         for purpose in rng.sample(purposes, 2)
         for number, rank in enumerate((9, 7, 5), start=10 * purposes.index(purpose))
     ]
@@ -114,12 +114,12 @@ def compared(events: Sequence[Event], subscriptions: Sequence[Mapping[str, Any]]
     return compare(events, subscriptions, POLICIES)
 
 
-def write_gallery(folder: Path, people: int = 100, most: int = 17_280) -> list[Path]:
+def write_gallery(folder: Path, subscribers: int = 100, most: int = 17_280) -> list[Path]:
     """Write the charts of both streams, the same ones every time; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     streams = {
-        "films": compared(films(most), film_lovers(people)),
-        "loans": compared(loans(min(most, 10_000)), investors(people)),
+        "films": compared(films(most), film_lovers(subscribers)),
+        "loans": compared(loans(min(most, 10_000)), investors(subscribers)),
     }
     paths = []
     for stream, comparison in streams.items():

@@ -107,13 +107,13 @@ def read_recording(
         if isinstance(publications, str | Path) and bad_events.total and "--column" not in why:
             why += "; a layout, or --column and --type, name other fields and forms of times"
         raise InvalidForm(f"there is no publication that can be used{why}")
-    everybody = {subscriber.id: subscriber for subscriber in listed}
+    by_id = {subscriber.id: subscriber for subscriber in listed}
     for subscription in owned:
         owner = subscription.subscriber
-        if owner not in everybody:
-            everybody[owner] = Subscriber(owner, policy_of(owner))
+        if owner not in by_id:
+            by_id[owner] = Subscriber(owner, policy_of(owner))
     refused = tuple(records for records in (bad_events, bad_owned, bad_listed) if records.total)
-    return Recording(events, owned, [everybody[name] for name in sorted(everybody)], refused)
+    return Recording(events, owned, [by_id[name] for name in sorted(by_id)], refused)
 
 
 class _Kind(NamedTuple):

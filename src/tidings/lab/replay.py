@@ -102,7 +102,7 @@ class VariantFeeds:
 
     def __init__(self, recording: Recording, variants: Sequence[Variant]) -> None:
         self._recording, self._feeds = recording, TableFeeds()
-        self._people = len(recording.subscribers)
+        self._count = len(recording.subscribers)
         members = [
             (f"{number}:{subscriber.id}", variant.policy_of(subscriber), subscriber.paused)
             for number, variant in enumerate(variants)
@@ -141,7 +141,7 @@ class VariantFeeds:
         slots = self._slots(chunk, matches)
         for variant, ranked in enumerate(matches):
             renumbered = ranked._replace(
-                subscribers=(ranked.subscribers + variant * self._people).astype(np.int32),
+                subscribers=(ranked.subscribers + variant * self._count).astype(np.int32),
                 matched=self._subscriptions[ranked.matched],
             )
             batch = self._feeds.offer_matches(renumbered, slots, sequences)
@@ -158,15 +158,15 @@ class VariantFeeds:
         for columns in self._feeds.take_verdict_columns():
             for fate in _FATES:
                 for (number, rule), count in columns.of_fate(fate).counts().items():
-                    self.ruled[number // self._people, rule, fate] += count
+                    self.ruled[number // self._count, rule, fate] += count
         for name, verdicts in self._feeds.take_verdicts().items():
-            variant = self._feeds.number(name) // self._people
+            variant = self._feeds.number(name) // self._count
             for verdict in verdicts:
                 self.ruled[variant, verdict.rule, verdict.fate] += 1
 
     def _note(self, table: pa.Table) -> None:
         """Record deliveries of several variants."""
-        variants = self.numbers(table["subscriber"]) // self._people
+        variants = self.numbers(table["subscriber"]) // self._count
         for variant in np.unique(variants).tolist():
             self._delivered[variant].append(table.filter(pa.array(variants == variant)))
 
@@ -205,9 +205,9 @@ class MatchAccount:
     """The matches by ranking: how many, their scores, and which subscriptions had any."""
 
     def __init__(self, recording: Recording, rankings: int) -> None:
-        self._people = len(recording.subscribers)
-        self.counts = np.zeros((rankings, self._people), np.int64)
-        self.scores = np.zeros((rankings, self._people))
+        self._count = len(recording.subscribers)
+        self.counts = np.zeros((rankings, self._count), np.int64)
+        self.scores = np.zeros((rankings, self._count))
         self.wanted = np.zeros((rankings, len(recording.subscriptions)), np.bool_)
         self._keys: list[list[Int64s]] = [[] for _ in range(rankings)]
         self._ranks: list[list[Float64s]] = [[] for _ in range(rankings)]
@@ -215,11 +215,11 @@ class MatchAccount:
     def add(self, matches: Sequence[Matches], first: int) -> None:
         """Add the matches of a chunk of events by ranking; `first` is the place of its first."""
         for ranking, ranked in enumerate(matches):
-            owners, people = ranked.subscribers, self._people
-            self.counts[ranking] += np.bincount(owners, minlength=people)
-            self.scores[ranking] += np.bincount(owners, ranked.ranks, minlength=people)
+            owners, count = ranked.subscribers, self._count
+            self.counts[ranking] += np.bincount(owners, minlength=count)
+            self.scores[ranking] += np.bincount(owners, ranked.ranks, minlength=count)
             self.wanted[ranking, ranked.matched] = True
-            keys = (ranked.events + first) * people + owners
+            keys = (ranked.events + first) * count + owners
             order = np.argsort(keys)
             self._keys[ranking].append(keys[order])
             self._ranks[ranking].append(ranked.ranks[order])
@@ -258,23 +258,24 @@ def _tables(
     feeds: VariantFeeds,
     account: MatchAccount,
 ) -> PartTables:
-    people, names = len(recording.subscribers), [variant.name for variant in variants]
+    subscriber_count, names = len(recording.subscribers), [variant.name for variant in variants]
     sent = _numbered(recording, feeds)
     paused = np.array([subscriber.paused for subscriber in recording.subscribers], np.bool_)
-    dropped = paused[sent.feed % people]
-    for variant, count in Counter((sent.feed[dropped] // people).tolist()).items():
+    dropped = paused[sent.feed % subscriber_count]
+    for variant, count in Counter((sent.feed[dropped] // subscriber_count).tolist()).items():
         feeds.ruled[variant, "pause", "dropped"] += count
     sent = sent.only(~dropped) if dropped.any() else sent
-    keys, scores = sent.event * people + sent.feed % people, np.zeros(len(sent.feed))
+    keys = sent.event * subscriber_count + sent.feed % subscriber_count
+    scores = np.zeros(len(sent.feed))
     for variant, ranking in enumerate(matcher.ranking_of):
-        own = sent.feed // people == variant
+        own = sent.feed // subscriber_count == variant
         scores[own] = account.score(ranking, keys[own])
     ruled = [(names[v], rule, fate, n) for (v, rule, fate), n in sorted(feeds.ruled.items())]
     return PartTables(
         _delivered(recording, names, sent, scores),
         _sums(recording, variants, matcher.ranking_of, account, sent, scores),
         _rows(RULED, ruled),
-        _common(names, people, sent, keys),
+        _common(names, subscriber_count, sent, keys),
         _aside(names, matcher, feeds),
     )
 
@@ -296,11 +297,11 @@ def _delivered(
     recording: Recording, names: Sequence[str], sent: _Deliveries, scores: Float64s
 ) -> pa.Table:
     """Return deliveries policy by policy, each in the order in which they were made."""
-    people = len(recording.subscribers)
+    subscriber_count = len(recording.subscribers)
     subscribers = pa.array([subscriber.id for subscriber in recording.subscribers], pa.string())
     columns = {name: sent.table[name] for name in sent.table.column_names} | {
-        "policy": pa.array(names, pa.string()).take(pa.array(sent.feed // people)),
-        "subscriber": subscribers.take(pa.array(sent.feed % people)),
+        "policy": pa.array(names, pa.string()).take(pa.array(sent.feed // subscriber_count)),
+        "subscriber": subscribers.take(pa.array(sent.feed % subscriber_count)),
         "score": pa.array(scores),
     }
     return pa.table([columns[name] for name in DELIVERED.names], schema=DELIVERED)
@@ -314,19 +315,22 @@ def _sums(
     sent: _Deliveries,
     scores: Float64s,
 ) -> pa.Table:
-    people, feeds = len(recording.subscribers), len(variants) * len(recording.subscribers)
+    subscriber_count = len(recording.subscribers)
+    feeds = len(variants) * subscriber_count
     place = {subscriber.id: number for number, subscriber in enumerate(recording.subscribers)}
     owners = np.array(
         [place[subscription.subscriber] for subscription in recording.subscriptions], np.int64
     )
-    matched_counts = [np.bincount(owners, account.wanted[ranking], people) for ranking in rankings]
+    matched_counts = [
+        np.bincount(owners, account.wanted[ranking], subscriber_count) for ranking in rankings
+    ]
     distances = _distances(recording, sent, feeds)
 
     def summed(values: Float64s) -> Float64s:
         return np.asarray(np.bincount(sent.feed, values, feeds), np.float64)
 
     columns = {
-        "policy": np.repeat([variant.name for variant in variants], people),
+        "policy": np.repeat([variant.name for variant in variants], subscriber_count),
         "subscriber": [*place] * len(variants),
         "matches": account.counts[rankings].ravel(),
         "scores": account.scores[rankings].ravel(),
@@ -360,14 +364,16 @@ def _distances(recording: Recording, sent: _Deliveries, feeds: int) -> Float64s:
     return measure_sets(sent.feed, numbers.astype(np.int64), events, feeds)
 
 
-def _common(names: Sequence[str], people: int, sent: _Deliveries, keys: Int64s) -> pa.Table:
+def _common(
+    names: Sequence[str], subscriber_count: int, sent: _Deliveries, keys: Int64s
+) -> pa.Table:
     """Return for each pair of policies how many deliveries both made.
 
     The policies that made a delivery are the bits of a number; few of these numbers differ.
     """
     _, places = np.unique(keys, return_inverse=True)
     makers = np.zeros(places.max(initial=-1) + 1, np.int64)
-    np.bitwise_or.at(makers, places, np.int64(1) << (sent.feed // people))
+    np.bitwise_or.at(makers, places, np.int64(1) << (sent.feed // subscriber_count))
     different, counts = np.unique(makers, return_counts=True)
     rows = [
         (

@@ -119,11 +119,11 @@ def compare_recording(
             f"until, {format_time(until_us)}, is before the last publication, at "
             f"{format_time(last_us)}"
         )
-    people = len(recording.subscribers)
+    subscriber_count = len(recording.subscribers)
     if settings.parts is None:
-        count = min(-(-people // PEOPLE_IN_PART), MOST_PARTS)
+        count = min(-(-subscriber_count // PEOPLE_IN_PART), MOST_PARTS)
     else:
-        count = min(validate.count("parts", settings.parts), people)
+        count = min(validate.count("parts", settings.parts), subscriber_count)
     tasks = {
         part: PartTask.of(recording.only(recording.subscribers[part::count]), variants, until_us)
         for part in range(count)

@@ -187,17 +187,19 @@ def _windows(explainer: Explainer, start_us: int) -> Iterator[TimelineWindow]:
     if policy.window.name == "history":
         yield from _decisions(explainer, start_us)
         return
-    notes, got = _Notes(policy, start_us), set[str]()
+    notes, delivered = _Notes(policy, start_us), set[str]()
     window = policy.window.open(notes)
     for match, now in (*_offers(explainer), Offered(None, explainer.recording.now)):
         picks = [] if match is None else window.offer(match, now)
         picks += window.advance(now)
         for choice in notes.new():
-            yield _described_choice(explainer, choice, got)
-        got.update(pick.match.event.id for pick in picks)
+            yield _described_choice(explainer, choice, delivered)
+        delivered.update(pick.match.event.id for pick in picks)
 
 
-def _described_choice(explainer: Explainer, choice: _NotedChoice, got: set[str]) -> TimelineWindow:
+def _described_choice(
+    explainer: Explainer, choice: _NotedChoice, delivered: set[str]
+) -> TimelineWindow:
     policy = explainer.subscriber.policy
     extent = describe_window(policy.window.name, choice.candidates, choice.now_us)
     names = {match.event.id for match, _ in choice.chosen}
@@ -209,7 +211,9 @@ def _described_choice(explainer: Explainer, choice: _NotedChoice, got: set[str])
         str(extent["end"]),
         len(choice.candidates),
         tuple(
-            TimelineEvent(match.event.id, title(match.event), rank, _fate(explainer, match, got))
+            TimelineEvent(
+                match.event.id, title(match.event), rank, _fate(explainer, match, delivered)
+            )
             for match, rank in choice.chosen
         ),
         tuple(
@@ -219,10 +223,10 @@ def _described_choice(explainer: Explainer, choice: _NotedChoice, got: set[str])
     )
 
 
-def _fate(explainer: Explainer, match: Match, got: set[str]) -> str:
+def _fate(explainer: Explainer, match: Match, delivered: set[str]) -> str:
     """Return the fate of a chosen event, in words."""
     event = match.event.id
-    if event in got:
+    if event in delivered:
         return CHOSEN_AGAIN
     explanation = explainer.explain(match.event)
     if explanation.delivery is None:

@@ -177,12 +177,12 @@ def compare(tried: ReplayResult, saved: ReplayResult, recording: RecordedSteps, 
 
     Lists start with the newest. An event stays if both deliver it, at whatever time.
     """
-    had = {delivery.event for delivery in saved.deliveries}
-    has = {delivery.event for delivery in tried.deliveries}
+    saved_events = {delivery.event for delivery in saved.deliveries}
+    tried_events = {delivery.event for delivery in tried.deliveries}
     changes = {
-        "comes": [delivery for delivery in tried.deliveries if delivery.event not in had],
-        "goes": [delivery for delivery in saved.deliveries if delivery.event not in has],
-        "stays": [delivery for delivery in tried.deliveries if delivery.event in had],
+        "comes": [delivery for delivery in tried.deliveries if delivery.event not in saved_events],
+        "goes": [delivery for delivery in saved.deliveries if delivery.event not in tried_events],
+        "stays": [delivery for delivery in tried.deliveries if delivery.event in saved_events],
     }
     return {
         "tried": tried.report.to_dict(),

@@ -55,8 +55,8 @@ class FirstDay:
         """Return how many of the deliveries Spark made too: film, rank, time and order."""
         equal = 0
         for name, subscriber_stats in stats.items():
-            mine = [delivery for delivery in self.deliveries if delivery.subscriber == name]
-            for delivery, sent in zip(mine, subscriber_stats.sent, strict=False):
+            own = [delivery for delivery in self.deliveries if delivery.subscriber == name]
+            for delivery, sent in zip(own, subscriber_stats.sent, strict=False):
                 same = (delivery.event, delivery.rank, delivery.delivered_us)
                 equal += same == (sent.film.id, sent.rank, sent.at_us)
         return equal

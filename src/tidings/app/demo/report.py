@@ -301,9 +301,9 @@ def _not_sent(lines: Sequence[NotSent]) -> Element:
     return _section("Not sent, because", tag("p", text), tag("ul", cards, class_="cards"))
 
 
-def _quality(everyone: Sequence[SubscriberStats]) -> Element:
-    known = [(row.subscriber, quality) for row in everyone if (quality := row.figures)]
-    lists = f"{sum(len(row.lists) for row in everyone):,} lists of {len(known)} subscribers"
+def _quality(stats: Sequence[SubscriberStats]) -> Element:
+    known = [(row.subscriber, quality) for row in stats if (quality := row.figures)]
+    lists = f"{sum(len(row.lists) for row in stats):,} lists of {len(known)} subscribers"
     ranks = [PlotRow(owner.name, quality.rank) for owner, quality in known]
     ages = [PlotRow(owner.name, quality.age_s) for owner, quality in known]
     varieties = [
@@ -341,7 +341,7 @@ def _plot(heading: str, text: str, rows: Sequence[PlotRow], scale: Scale) -> Ele
     return tag("figure", caption, panel(rows, scale, f"{heading}, first come to Tidings: {values}"))
 
 
-def _everyone(everyone: Sequence[SubscriberStats]) -> Element:
+def _everyone(stats: Sequence[SubscriberStats]) -> Element:
     cards = (
         tag(
             "li",
@@ -354,7 +354,7 @@ def _everyone(everyone: Sequence[SubscriberStats]) -> Element:
             ),
             tag("ol", (_listed(sent, reason) for sent, reason in row.films)),
         )
-        for row in everyone
+        for row in stats
     )
     text = "Each policy is a different idea; these are the last films each one sent."
     return _section("The subscribers", tag("p", text), tag("ul", cards, class_="cards people"))

@@ -73,17 +73,17 @@ def load_serve_config(store: str) -> ServeConfig:
 def _config(content: Form, base: Path) -> ServeConfig:
     form = read_table(content, "config", ("service",), _TABLES)
     table = read_table(form["service"], "[service]", (), _KEYS)
-    people = read_mail_and_template(form, base)
-    people["entries"] = read_entries(form.get(PEOPLE, []), people.get("mail"))
-    people["templates"] = read_templates(form.get(TEMPLATES, {}))
-    people["queues"] = read_channels(form.get("channels", []))
+    channel_settings = read_mail_and_template(form, base)
+    channel_settings["entries"] = read_entries(form.get(PEOPLE, []), channel_settings.get("mail"))
+    channel_settings["templates"] = read_templates(form.get(TEMPLATES, {}))
+    channel_settings["queues"] = read_channels(form.get("channels", []))
     with prefix_errors("[service] ", raised=InvalidForm):
-        return _read(table, form, base, people)
+        return _read(table, form, base, channel_settings)
 
 
-def _read(table: Form, form: Form, base: Path, people: Form) -> ServeConfig:
+def _read(table: Form, form: Form, base: Path, channel_settings: Form) -> ServeConfig:
     settings: dict[str, Any] = {"limits": read_limits(form.get("limits", {"preset": "public"}))}
-    settings |= people | _links(table)
+    settings |= channel_settings | _links(table)
     for name in _COUNTS:
         if name in table:
             settings[name] = validate.count(name, table[name], InvalidForm)

@@ -161,9 +161,9 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     for place in places:
         place.mkdir()
     index_folder, events, checkpoint = places
-    people = bundle_subscribers(workload.people(), workload.interests())
+    bundles = bundle_subscribers(workload.people(), workload.interests())
     started = time.process_time()
-    index = build_folder(index_folder, people)
+    index = build_folder(index_folder, bundles)
     build_s = time.process_time() - started
     offered = [0, *accumulate(case.trigger_events)]
     for number, count in enumerate(case.trigger_events):

@@ -102,9 +102,9 @@ def narrowest(regions: Iterable[Region]) -> tuple[Region, ...]:
     )
 
 
-def in_one_order(things: Iterable[T]) -> tuple[T, ...]:
+def in_one_order(objects: Iterable[T]) -> tuple[T, ...]:
     """Return objects in an order that is the same for the same ones; smaller than a frozenset."""
-    return tuple(sorted(things, key=id))
+    return tuple(sorted(objects, key=id))
 
 
 class RegionIndex:
