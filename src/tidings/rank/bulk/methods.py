@@ -78,7 +78,11 @@ class PreferenceMethod:
         numbers = np.array([n for owner in owners for n in owner.subscriptions], np.int32)
         whose = np.array([owner.number for owner in owners for _ in owner.subscriptions], np.int32)
         worths = [worth for owner in owners for worth in self._worths(owner)]
-        conditions = [one.conjunctions for owner in owners for one in owner.subscriptions.values()]
+        conditions = [
+            subscription.conjunctions
+            for owner in owners
+            for subscription in owner.subscriptions.values()
+        ]
         groups = [group for owner in owners for group in _cover_groups(owner)]
         covers = strictly_covered(conditions, groups)
         starts = covers.starts.astype(np.int64)
