@@ -222,11 +222,11 @@ class Query:
         self._seen[number] = Seen(manifest.source, rows.to_pylist())
 
     def _follow(self) -> None:
-        for each in self._query.recentProgress:
-            if each.batchId in self._seen and each.batchId not in self.batches:
-                began = datetime.fromisoformat(each.timestamp).timestamp()
-                source = self._seen[each.batchId].source
-                self.batches[each.batchId] = Batch(began, each.batchDuration / 1000, source)
+        for progress in self._query.recentProgress:
+            if progress.batchId in self._seen and progress.batchId not in self.batches:
+                began = datetime.fromisoformat(progress.timestamp).timestamp()
+                source = self._seen[progress.batchId].source
+                self.batches[progress.batchId] = Batch(began, progress.batchDuration / 1000, source)
 
 
 def measured(query: Query, crowd: Crowd, options: argparse.Namespace) -> Row:

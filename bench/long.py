@@ -264,8 +264,10 @@ def delivered(days: Days, files: int, people: list[Subscriber]) -> dict[str, str
         engine.add_many(wishes(person.id))
     digests = {person.id: blake2b() for person in people}
     for events in stream(days, files):
-        for each in engine.publish_many(events):
-            digests[each.subscriber].update(repr([each.event, each.rank, each.position]).encode())
+        for delivery in engine.publish_many(events):
+            digests[delivery.subscriber].update(
+                repr([delivery.event, delivery.rank, delivery.position]).encode()
+            )
     return {name: digest.hexdigest() for name, digest in digests.items()}
 
 

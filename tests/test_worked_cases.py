@@ -40,7 +40,7 @@ def test_pref_proposition_3_two_events_enter_with_one() -> None:
         where = f"genre = '{genre}' and director = '{director}'"
         engine.add(Subscription(director, "addison", where, prefrank=rank))
         film = Event(f"e{number}", {"genre": genre, "director": director}, published_at=number)
-        delivered.append({each.event for each in engine.publish(film)})
+        delivered.append({delivery.event for delivery in engine.publish(film)})
     assert delivered == [{"e1"}, {"e2"}, set(), {"e4"}, {"e3", "e5"}]
 
 
@@ -111,4 +111,4 @@ def test_pref_figure_5_four_of_six_genres() -> None:
     engine = by_genre(policy, **ranks)
     genres = ["comedy", "drama", "drama", "drama", "horror", "sci-fi"]
     films = [Event(f"e{n}", {"genre": genre}, n) for n, genre in enumerate(genres, start=1)]
-    assert [each.event for each in engine.publish_many(films)] == ["e1", "e4", "e5", "e6"]
+    assert [delivery.event for delivery in engine.publish_many(films)] == ["e1", "e4", "e5", "e6"]

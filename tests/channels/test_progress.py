@@ -39,9 +39,9 @@ class PlainChannel:
 
     def page(self, size: int) -> OutboxPage:
         due = [
-            OutboxEntry(each.number, each.attempts, delivery("ada", "e"))
-            for each in sorted(self.failed.values())
-            if each.next_us is not None and each.next_us <= self.now_us
+            OutboxEntry(failure.number, failure.attempts, delivery("ada", "e"))
+            for failure in sorted(self.failed.values())
+            if failure.next_us is not None and failure.next_us <= self.now_us
         ]
         if due:
             return OutboxPage(self.reached, due[:size])
@@ -54,7 +54,7 @@ class PlainChannel:
         self.failures = progress.failures
         for number in progress.done:
             self.failed.pop(number, None)
-        self.failed |= {each.number: each for each in progress.failed}
+        self.failed |= {failure.number: failure for failure in progress.failed}
         self.now_us = max(self.now_us, progress.next_us)
 
 
@@ -66,7 +66,9 @@ def test_nothing_is_lost_whatever_comes_of_messages(
     while True:
         given_page = plain.page(size)
         if not given_page.entries:
-            waiting = [each.next_us for each in plain.failed.values() if each.next_us is not None]
+            waiting = [
+                failure.next_us for failure in plain.failed.values() if failure.next_us is not None
+            ]
             if not waiting:
                 break
             plain.now_us = max(plain.now_us, min(waiting))

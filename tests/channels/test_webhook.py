@@ -225,8 +225,8 @@ def test_the_key_before_still_signs_for_some_time(
         deliver(store, 1, "e2")
         eventually(lambda: state(store).sequence == 2)
     first, second = hook.received
-    assert [is_signed(first, each) for each in (webhook.secret, secret)] == [True, True]
-    assert [is_signed(second, each) for each in (webhook.secret, secret)] == [False, True]
+    assert [is_signed(first, secret) for secret in (webhook.secret, secret)] == [True, True]
+    assert [is_signed(second, secret) for secret in (webhook.secret, secret)] == [False, True]
 
 
 def test_a_pruned_notification_is_given_up(store: Store, hook: Receiver, clock: Clock) -> None:

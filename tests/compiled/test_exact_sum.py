@@ -46,9 +46,9 @@ def test_halves_look_at_what_lies_below(numbers: list[float]) -> None:
 
 def test_the_order_does_not_matter() -> None:
     numbers = [0.1, 0.2, 0.3, 1e15, 1e-9]
-    found = {total(np.array(each)) for each in permutations(numbers)}
+    found = {total(np.array(order)) for order in permutations(numbers)}
     assert found == {math.fsum(numbers)}
-    assert len({sum(each) for each in permutations(numbers)}) > 1
+    assert len({sum(order) for order in permutations(numbers)}) > 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), NUMBERS)))

@@ -105,7 +105,9 @@ def predicates(draw: st.DrawFn) -> Predicate:
     one = st.sampled_from(values)
     operators = [*TESTS, *NEGATED]
     if values is not TEXTS:
-        operators = [each for each in operators if each.removeprefix("not ") not in TEXTUAL]
+        operators = [
+            operator for operator in operators if operator.removeprefix("not ") not in TEXTUAL
+        ]
     if type(values[0]) is bool:
         operators = ["=", "!=", "in"]
     chosen = draw(st.sampled_from(operators))
@@ -173,8 +175,8 @@ def expected(present: dict[str, Subscription], event: dict[str, Any], k: int) ->
 def answers(index: Any, attributes: dict[str, Any], k: int) -> dict[str, Any]:
     event = Event("e", attributes, 0)
     return {
-        "matching": [one.id for one in index.matching(event)],
-        "touching": [one.id for one in index.touching(event)],
+        "matching": [subscription.id for subscription in index.matching(event)],
+        "touching": [subscription.id for subscription in index.touching(event)],
         "exact": index.top(event, k),
         "relaxed": index.top(event, k, lambda _, one: total(one, attributes)),
         "weights": index.top_relaxed(event, k),

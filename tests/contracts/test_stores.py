@@ -175,7 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["late", "dead"]))
     def give_back(self, kind: str) -> None:
-        taken = [each for each in self.store.letters.page(kind) if each.taken_us is not None]
+        taken = [letter for letter in self.store.letters.page(kind) if letter.taken_us is not None]
         assert self.store.letters.give_back(each.id for each in taken) == len(taken)
         for letter in self.model.letters:
             letter[2] = letter[2] and letter[0] != kind
@@ -238,7 +238,7 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def the_letters_are_the_same(self) -> None:
         for kind in ("late", "dead"):
-            found = [each.record for each in self.store.letters.page(kind)]
+            found = [letter.record for letter in self.store.letters.page(kind)]
             assert found == [letter[1] for letter in self.model.letters if letter[0] == kind]
             waiting = len(self.model.waiting(kind))
             assert self.store.letters.count(kind) == waiting
@@ -539,8 +539,12 @@ def test_taken_letters_stay_and_can_be_given_back(address: str) -> None:
         assert [each.record for each in (*first, *second)] == [0, 1, 2, 3]
         assert first[0].to_dict()["taken_at"] == "1970-01-01T00:01:00Z"
         assert store.letters.give_back([second[0].id, 99]) == 1
-        assert [each.record for each in store.letters.take("dead", at=61)] == [2, 4]
-        assert [each.record for each in store.letters.page("dead", after=first[1].id)] == [2, 3, 4]
+        assert [letter.record for letter in store.letters.take("dead", at=61)] == [2, 4]
+        assert [letter.record for letter in store.letters.page("dead", after=first[1].id)] == [
+            2,
+            3,
+            4,
+        ]
         assert (store.letters.count("dead"), store.letters.count("dead", taken=True)) == (0, 5)
 
 

@@ -85,9 +85,9 @@ def test_any_split_of_a_stream_gives_the_same_deliveries(work: Workload, cuts: s
     parted = engine_for(work)
     edges = [0, *sorted(cuts), len(work.events)]
     calls = [work.events[start:end] for start, end in pairwise(edges)]
-    assert [each for call in calls for each in parted.publish_many(call)] == whole
+    assert [delivery for call in calls for delivery in parted.publish_many(call)] == whole
     single = engine_for(work)
-    assert [each for event in work.events for each in single.publish(event)] == whole
+    assert [delivery for event in work.events for delivery in single.publish(event)] == whole
 
 
 @few
@@ -246,7 +246,7 @@ def test_another_scorer_ranks_what_comes_and_keeps_the_window() -> None:
     before = engine.feed("addison")[0].rank
     engine.replace(Subscriber("addison", Policy(k=1, window=Sliding(9), scorer="exact")))
     assert [(each.event, each.rank) for each in engine.feed("addison")] == [("e1", before)]
-    assert [each.rank for each in engine.publish(film("e2"))] == [1.0]
+    assert [delivery.rank for delivery in engine.publish(film("e2"))] == [1.0]
 
 
 def test_who_leaves_gets_nothing_and_starts_anew() -> None:
@@ -475,7 +475,7 @@ def test_an_owner_without_a_subscriber_has_the_default_policy(feeds: str, index:
     engine.remove("t")
     with pytest.raises(InvalidSubscription, match="no subscriber 'bob'"):
         engine.explain("bob", "e0")
-    assert {each.subscriber for each in engine.publish_many(comedies(1, 1))} == {"ann"}
+    assert {delivery.subscriber for delivery in engine.publish_many(comedies(1, 1))} == {"ann"}
 
 
 def test_a_subscriber_that_comes_later_keeps_the_window_of_its_default_policy() -> None:
@@ -493,13 +493,13 @@ def test_without_a_default_policy_subscriptions_wait_for_their_subscriber() -> N
     engine.add(Subscription("s", "ann", where="true"))
     assert engine.publish_many(comedies(1)) == []
     engine.subscribe(Subscriber("ann"))
-    assert [each.event for each in engine.publish_many(comedies(1, 1))] == ["e1"]
+    assert [delivery.event for delivery in engine.publish_many(comedies(1, 1))] == ["e1"]
 
 
 def test_a_subscription_that_moves_takes_its_owner_by_default_along() -> None:
     engine = Engine()
     engine.add(Subscription("s", "ann", where="true"))
     engine.replace(Subscription("s", "bob", where="true"))
-    assert [each.subscriber for each in engine.publish_many(comedies(1))] == ["bob"]
+    assert [delivery.subscriber for delivery in engine.publish_many(comedies(1))] == ["bob"]
     engine.unsubscribe("bob")
     assert engine.publish_many(comedies(1, 1)) == []

@@ -131,7 +131,7 @@ def test_the_engine_refuses_to_be_called_by_what_it_calls() -> None:
     calling = Relaxed(lambda _: len(engine.feed("ann")))
     engine.subscribe(Subscriber("eve", Policy(scorer=calling)))
     engine.add(Subscription("s2", "eve", "x >= 0"))
-    assert [each.subscriber for each in engine.publish(event(1))] == ["ann"]
+    assert [delivery.subscriber for delivery in engine.publish(event(1))] == ["ann"]
     assert "from within one of its own calls" in engine.set_aside["eve"]
 
 
@@ -153,9 +153,11 @@ def test_an_event_without_a_time_gets_that_of_the_clock_and_is_never_late() -> N
     now = [100.0]
     engine = engine_of(clock=lambda: now[0])
     bare = {"id": "a", "attributes": {"x": 1}}
-    assert [each.delivered_us for each in engine.publish(bare)] == [100_000_000]
+    assert [delivery.delivered_us for delivery in engine.publish(bare)] == [100_000_000]
     now[0] = 90.0
-    assert [each.delivered_us for each in engine.publish(bare | {"id": "b"})] == [100_000_000]
+    assert [delivery.delivered_us for delivery in engine.publish(bare | {"id": "b"})] == [
+        100_000_000
+    ]
     engine.advance("9999-12-31T23:59:59.999999Z")
     assert ids(engine.publish(bare | {"id": "c"})) == ["c"]
     assert engine.late == []

@@ -201,9 +201,9 @@ def test_a_rule_that_is_added_compares_the_same_after_a_restart(feeds: str, rest
         engine.restore(state)
     engine.replace(Subscriber("x", Policy(rules=["different"])))
     due = [
-        each.event
+        delivery.event
         for name in ("e2", "e3")
-        for each in engine.publish(
+        for delivery in engine.publish(
             Event(name, {"level": "low"}, published_at=f"2026-11-15T23:{name[1]}0Z")
         )
     ]

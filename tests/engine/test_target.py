@@ -93,7 +93,7 @@ def test_to_target_publishes_nothing() -> None:
     before = engine.snapshot()
     assert engine.target(event) == [("s", 1.0)]
     assert engine.snapshot() == before
-    assert [each.event for each in engine.publish(event)] == ["e"]
+    assert [delivery.event for delivery in engine.publish(event)] == ["e"]
 
 
 @pytest.mark.parametrize(

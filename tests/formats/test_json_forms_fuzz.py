@@ -122,7 +122,7 @@ def test_any_form_is_read_and_written_back_or_refused() -> None:
         except TidingsError:  # a function has no JSON form
             continue
         assert reader(written) == found, seed
-    assert max(len(each.encode()) for each in refusals) <= MESSAGE_BYTES
+    assert max(len(refusal.encode()) for refusal in refusals) <= MESSAGE_BYTES
 
 
 @pytest.mark.fuzz

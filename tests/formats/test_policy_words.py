@@ -150,6 +150,6 @@ def test_parts_of_users_are_called_by_their_names() -> None:
     assert words.endswith("nothing nearer than 0.2 (random) to what came in the last week")
 
 
-@given(st.one_of(*(policies(each, plain_or_diverse) for each in WINDOWS.values())))
+@given(st.one_of(*(policies(window, plain_or_diverse) for window in WINDOWS.values())))
 def test_every_policy_has_words(policy: Policy) -> None:
     assert f"the best {policy.k}" in describe_policy(policy)

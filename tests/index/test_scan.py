@@ -29,8 +29,8 @@ def test_matching_needs_all_predicates_and_touching_some(
     event = Event("e", attributes, 0)
     matching = sorted(name for name, least in wanted.items() if all(held(least, attributes)))
     touching = sorted(name for name, least in wanted.items() if any(held(least, attributes)))
-    assert [one.id for one in scan.matching(event)] == matching
-    assert [one.id for one in scan.touching(event)] == touching
+    assert [subscription.id for subscription in scan.matching(event)] == matching
+    assert [subscription.id for subscription in scan.touching(event)] == touching
 
 
 @given(wanted, st.sets(st.sampled_from(["s1", "s2", "s3", "s10"])))

@@ -40,8 +40,8 @@ def swept() -> Iterator[None]:
         if before is None:
             shutil.rmtree(work, ignore_errors=True)
         else:
-            for each in set(work.iterdir()) - before:
-                shutil.rmtree(each, ignore_errors=True)
+            for path in set(work.iterdir()) - before:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class Expected:
     def check(self, store: Store) -> None:
         """Check that a store holds exactly these: no gap, no duplicate, no loss."""
         self.check_deliveries(store)
-        late = [each.record["id"] for each in store.letters.page("late", limit=1000)]
+        late = [letter.record["id"] for letter in store.letters.page("late", limit=1000)]
         assert late == self.late
         assert store.letters.count("dead") == self.dead
 

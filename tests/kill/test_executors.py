@@ -19,7 +19,9 @@ LOCAL = "local-cluster[2,1,1024]"
 def executors(sessions: Iterable[int]) -> list[int]:
     """Return the executors among the processes of some sessions."""
     return [
-        process for one in sessions for process in processes(one, "CoarseGrainedExecutorBackend")
+        process
+        for session in sessions
+        for process in processes(session, "CoarseGrainedExecutorBackend")
     ]
 
 

@@ -183,4 +183,6 @@ def test_a_damaged_checkpoint_is_reported_and_copies_of_it_resume(
         with open_store(pipeline.stores[0]) as store:
             expected.check_deliveries(store)
             assert store.letters.count("dead") >= expected.dead
-            assert {each.record["id"] for each in store.letters.page("late")} == {*expected.late}
+            assert {letter.record["id"] for letter in store.letters.page("late")} == {
+                *expected.late
+            }

@@ -101,7 +101,7 @@ def test_the_k_best_of_the_night_come_when_its_rule_goes(diversify: object) -> N
     due = new.offer([], NIGHT[4].at_us)
     assert sorted(each.match.event.id for each in due) == ["e3", "e4"]
     assert {each.at_us for each in due} == {NIGHT[4].at_us}
-    fates = [(each.event, each.fate) for each in new.take_verdicts()]
+    fates = [(verdict.event, verdict.fate) for verdict in new.take_verdicts()]
     for fate, events in (("dropped", ["e1", "e2"]), ("released", ["e3", "e4"])):
         assert sorted(event for event, each in fates if each == fate) == events
 
@@ -140,7 +140,9 @@ def test_a_quota_released_at_midnight_waits_for_the_end_of_the_quiet_hours() -> 
     assert chain.deadline == parse_time_us("2026-11-16T00:00Z")
     [released] = chain.offer([], parse_time_us("2026-11-17T00:00Z"))
     assert released.at_us == parse_time_us("2026-11-16T07:00Z")
-    assert [(each.rule, each.fate) for each in chain.take_verdicts() if each.event == "low"] == [
+    assert [
+        (verdict.rule, verdict.fate) for verdict in chain.take_verdicts() if verdict.event == "low"
+    ] == [
         ("quota", "held"),
         ("quota", "released"),
         ("quiet", "held"),

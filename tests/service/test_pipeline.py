@@ -45,7 +45,7 @@ def accept(store: Store, published: list[Event]) -> None:
 def delivered(store: Store) -> dict[str, list[str]]:
     names = [f"p{number}" for number in range(len(POLICIES))]
     return {
-        name: [each.event for each in store.notifications.after(name, limit=1_000)]
+        name: [notification.event for notification in store.notifications.after(name, limit=1_000)]
         for name in names
     }
 

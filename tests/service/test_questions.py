@@ -60,9 +60,9 @@ def test_a_preview_compares_the_saved_policy_with_the_one_tried(client: httpx2.C
     comparison = answer["comparison"]
     had, has = ({each["event"] for each in listed} for listed in (saved, tried))
     changes = {
-        "comes": [each for each in reversed(tried) if each["event"] not in had],
-        "goes": [each for each in reversed(saved) if each["event"] not in has],
-        "stays": [each for each in reversed(tried) if each["event"] in had],
+        "comes": [delivery for delivery in reversed(tried) if delivery["event"] not in had],
+        "goes": [delivery for delivery in reversed(saved) if delivery["event"] not in has],
+        "stays": [delivery for delivery in reversed(tried) if delivery["event"] in had],
     }
     for name, listed in changes.items():
         assert comparison[name] == {"count": len(listed), "items": listed}

@@ -27,10 +27,10 @@ def test_what_is_old_is_deleted_and_not_repeated(address: str) -> None:
         for sequence in (1, 2):
             fail(store, hook.key, FailedDelivery(sequence, 9, None, "given up"))
         Retention(store, 5 * HOUR_S * 10**6).apply_if_due()
-        assert [each.event for each in store.notifications.after("ada")] == ["b"]
+        assert [notification.event for notification in store.notifications.after("ada")] == ["b"]
         assert [failure.number for failure in store.channels.failures(hook.key)] == [2]
-        assert {each.form for each in store.publications.after(0)} == {None}
+        assert {publication.form for publication in store.publications.after(0)} == {None}
         assert store.publications.accept(events, 0) == [False, False]
         retention = Retention(store, None)
         retention.apply_if_due()
-        assert [each.event for each in store.notifications.after("ada")] == ["b"]
+        assert [notification.event for notification in store.notifications.after("ada")] == ["b"]

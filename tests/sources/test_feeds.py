@@ -182,7 +182,7 @@ def config(folder: Path, url: str, **more: Any) -> Path:
 
 def delivered(folder: Path) -> list[str]:
     with open_store(folder / "news.db") as store:
-        return [one.event for one in store.notifications.after("ann", limit=1000)]
+        return [notification.event for notification in store.notifications.after("ann", limit=1000)]
 
 
 def test_entries_are_delivered_once_with_their_title(server: FeedServer, tmp_path: Path) -> None:

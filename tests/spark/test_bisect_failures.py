@@ -48,7 +48,7 @@ def test_culprits_are_found_and_the_others_are_finished():
         (name, f"TypeError: odd {name}") for name in sorted(POISON)
     ]
     finished = [id for each in results if isinstance(each, Finished) for id in each.result]
-    assert finished == [each.id for each in EVENTS if each.id not in POISON]
+    assert finished == [event.id for event in EVENTS if event.id not in POISON]
 
 
 def test_a_computation_that_works_is_one_call():
@@ -88,12 +88,12 @@ def test_a_failure_without_items_is_not_blamed_on_them():
 
 def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
     """Read events, some of them with values of an unknown type."""
-    for each in read_valid_events(batch):
-        if isinstance(each, Event) and each.id in POISON:
-            published = PublicationTime.read(each.published_at)
-            yield Event.known(each.id, {"n": object()}, published, None)
+    for event in read_valid_events(batch):
+        if isinstance(event, Event) and event.id in POISON:
+            published = PublicationTime.read(event.published_at)
+            yield Event.known(event.id, {"n": object()}, published, None)
         else:
-            yield each
+            yield event
 
 
 MEMBERS = bundle_subscribers(
@@ -106,7 +106,7 @@ def test_an_event_that_cannot_be_matched_is_a_dead_letter():
     stage = MatchStage(PickledSource.of(MEMBERS), broken, 2, streams=True)
     rows = sent(stage, batches(EVENTS, size=7))
     matched = {match[0] for match in matches(rows)}
-    assert matched == {each.id for each in EVENTS} - POISON
+    assert matched == {event.id for event in EVENTS} - POISON
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["event"] for each in dead) == sorted(POISON)
     assert all(each["reason"].startswith("the event cannot be matched: ") for each in dead)
@@ -120,10 +120,10 @@ def test_matches_and_targets_skip_events_that_cannot_be_matched():
         for batch in match_batches(PickledSource.of(MEMBERS), broken, batches(EVENTS))
         for each in batch.to_pylist()
     ]
-    assert {*matched} == {each.id for each in EVENTS} - POISON
+    assert {*matched} == {event.id for event in EVENTS} - POISON
     targets = TargetStage(PickledSource.of(MEMBERS), broken, 1, Exact())
     best = [row["event"] for b in targets.batches(batches(EVENTS)) for row in b.to_pylist()]
-    assert best == [each.id for each in EVENTS if each.id not in POISON]
+    assert best == [event.id for event in EVENTS if event.id not in POISON]
 
 
 def fails_for_two(weights: Sequence[float]) -> float:
@@ -154,7 +154,7 @@ def test_a_scorer_that_fails_costs_only_its_owner_that_event():
     for name in ("ann", "bob"):
         assert sorted(event for owner, event in pairs if owner == name) == [e.id for e in EVENTS]
     assert sorted(event for owner, event in pairs if owner == "pat") == [
-        each.id for each in EVENTS if each.attributes["n"] >= 5 and each.id != "e07"
+        event.id for event in EVENTS if event.attributes["n"] >= 5 and event.id != "e07"
     ]
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["reason"] for each in dead) == [
@@ -179,9 +179,9 @@ def test_a_scorer_that_cannot_be_prepared_fails_only_for_its_owners_matches():
         [Subscriber("una", Policy(scorer=Unready(infinite)))], [Subscription("u", "una", "n = 5")]
     )
     matched = match_by_bucket(PickledSource.of([*MEMBERS, *one]).matcher(0), EVENTS, 1)
-    assert [(each.event.id, each.subscriber, each.reason) for each in matched.unranked] == [
-        ("e05", "una", "LookupError: not ready")
-    ]
+    assert [
+        (failure.event.id, failure.subscriber, failure.reason) for failure in matched.unranked
+    ] == [("e05", "una", "LookupError: not ready")]
     assert matched.matches == 40
 
 
@@ -262,10 +262,10 @@ def test_a_subscriber_that_cannot_be_compiled_is_ranked_by_its_own_scorer(
     matcher = matcher_of(bundles, sealed=sealed)
     for _ in range(2):  # a second batch names them as well
         matched = match_by_bucket(matcher, EVENTS, 1)
-        assert {(each.subscriber, each.reason) for each in matched.unranked} == {
+        assert {(failure.subscriber, failure.reason) for failure in matched.unranked} == {
             ("bob", "LookupError: no such cover")
         }
-        assert [each.event for each in matched.unranked] == EVENTS[3:]
+        assert [failure.event for failure in matched.unranked] == EVENTS[3:]
     assert ranks(matcher) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
 
 

@@ -57,7 +57,9 @@ def delivered() -> list[list[str]]:
     for subscriber in WORK.subscribers:
         engine.subscribe(subscriber)
     engine.add_many(WORK.subscriptions)
-    return sorted([each.subscriber, each.event] for each in engine.publish_many(WORK.events))
+    return sorted(
+        [delivery.subscriber, delivery.event] for delivery in engine.publish_many(WORK.events)
+    )
 
 
 def test_the_session_is_that_of_a_client(results: dict[str, Any]) -> None:

@@ -111,7 +111,11 @@ def spark_query(folder):
 def notifications(path):
     names = ("ada", "bruno", "chiara", "dev", "festival-desk", "guest")
     with open_store(path) as store:
-        return [(name, each) for name in names for each in store.notifications.after(name)]
+        return [
+            (name, notification)
+            for name in names
+            for notification in store.notifications.after(name)
+        ]
 
 
 def test_columns_make_publications_of_any_rows(pipeline, tmp_path):

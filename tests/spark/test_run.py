@@ -168,7 +168,9 @@ def test_of_equal_times_all_engines_take_sequence_then_id(spark, tmp_path, suffi
     for wish in wishes:
         engine.add(wish)
     replayed = [
-        each for event in sorted(events, key=publication_order) for each in engine.publish(event)
+        delivery
+        for event in sorted(events, key=publication_order)
+        for delivery in engine.publish(event)
     ]
     expected = keys(delivery.to_dict() for delivery in replayed)
     rows = spark.createDataFrame(events_to_table(chance.sample(events, len(events))))

@@ -191,7 +191,7 @@ def test_a_damaged_record_does_not_hide_the_others(tmp_path: Path, form: str) ->
         connection.execute("UPDATE records SET form = ? WHERE id = 's1'", (form,))
     connection.close()
     with open_store(path) as store:
-        entries = {each.id: each for each in store.history.as_of()}
+        entries = {entry.id: entry for entry in store.history.as_of()}
         assert len(entries) == 24
         with pytest.raises(TidingsError, match="subscription s1: its form in the store is not"):
             _ = entries["s1"].record
@@ -204,7 +204,7 @@ def test_a_damaged_delivery_does_not_hide_the_others(tmp_path: Path) -> None:
         another = Delivery("p1", "e2", 0.5, 1, {"name": "continuous"}, ("s1",), 1, 0)
         store.notifications.append("q", 1, [another])
         spoil(path, "UPDATE deliveries SET won_in = '{' WHERE event = 'e1'")
-        assert [each.event for each in store.notifications.newest("p1")] == ["e2"]
+        assert [notification.event for notification in store.notifications.newest("p1")] == ["e2"]
 
 
 @pytest.mark.parametrize("name", ['a"; DROP TABLE outbox; --', "a;b", "a'b", "ü\0", "?", "a%s", ""])

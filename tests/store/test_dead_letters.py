@@ -167,7 +167,9 @@ def test_events_are_published_again_as_of_now_in_one_transaction(store: Store) -
     done = store.letters.publish_again([*ids, 99], now_us=9_000_000)
     assert (done.published, sorted(done.refused)) == (1, [*ids[1:], 99])
     assert "it is not an event" in done.refused[ids[1]]
-    [first, second] = [json.loads(each.form or "") for each in store.publications.after(0)]
+    [first, second] = [
+        json.loads(publication.form or "") for publication in store.publications.after(0)
+    ]
     assert first["published_at"] == "1970-01-01T00:00:05Z"
     assert second == {**first, "published_at": "1970-01-01T00:00:09Z"}
     assert store.publications.numbers(["e1"]) == [2]

@@ -57,7 +57,9 @@ def test_one_query_for_many_subscribers_has_the_answer_of_many(
     notifications: Notifications,
 ) -> None:
     known = {"ann": 3, "bob": 0, "nobody": 0}
-    expected = [each for name in known for each in notifications.after(name, known[name])]
+    expected = [
+        notification for name in known for notification in notifications.after(name, known[name])
+    ]
     assert notifications.after_each(known) == expected
     assert notifications.after_each(known | {f"x{n}": 0 for n in range(1_200)}) == expected
     assert notifications.after_each({}) == []
@@ -154,7 +156,12 @@ def test_a_damaged_delivery_is_skipped_with_a_warning(
 ) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement)
-    assert [each.event for each in notifications.after("ann")] == ["e0", "e2", "e3", "e4"]
+    assert [notification.event for notification in notifications.after("ann")] == [
+        "e0",
+        "e2",
+        "e3",
+        "e4",
+    ]
     assert "skipping a damaged delivery of a store: ('ann', 'e1'" in caplog.text
 
 

@@ -67,7 +67,7 @@ def test_concurrent_writers_leave_no_number_behind_a_reader(store: Store) -> Non
 def test_only_one_dispatcher_has_a_channel_and_notes_its_progress(store: Store) -> None:
     key = put(store).key
     store.notifications.append("q", 0, [delivery("ada", "a1"), delivery("ada", "a2")])
-    assert [each.key for each in store.outbox.due(["sqs"], 0)] == [key]
+    assert [channel.key for channel in store.outbox.due(["sqs"], 0)] == [key]
     assert store.outbox.due(["nats"], 0) == store.outbox.due([], 0) == []
     assert store.outbox.lease(key, "first", now_us=0, until_us=10)
     assert store.outbox.lease(key, "second", now_us=5, until_us=15) is None

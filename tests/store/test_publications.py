@@ -55,8 +55,8 @@ def test_writers_at_the_same_time_leave_no_gap(store: Store) -> None:
 
 def test_pages_are_bounded(store: Store) -> None:
     store.publications.accept([event(str(n)) for n in range(9)], 0)
-    assert [each.number for each in store.publications.after(3, 2)] == [4, 5]
-    assert [each.number for each in store.publications.after(3, 9, upto=5)] == [4, 5]
+    assert [publication.number for publication in store.publications.after(3, 2)] == [4, 5]
+    assert [publication.number for publication in store.publications.after(3, 9, upto=5)] == [4, 5]
 
 
 def test_an_id_that_no_database_holds_is_refused(store: Store) -> None:
@@ -71,5 +71,8 @@ def test_only_publications_before_a_checkpoint_are_pruned(store: Store) -> None:
     assert store.log.append(step, BatchAppend.of("local", 1, (), late=(), dead=()))
     store.log.save(Checkpoint(step, "{}"))
     assert store.publications.prune(1) == 1
-    assert [each.form is None for each in store.publications.after(0)] == [True, False]
+    assert [publication.form is None for publication in store.publications.after(0)] == [
+        True,
+        False,
+    ]
     assert store.publications.accept([event("a")], 0) == [False]

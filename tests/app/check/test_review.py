@@ -68,14 +68,14 @@ def test_a_file_of_unknown_kind_is_refused(tmp_path, name, content, reason):
     with pytest.raises(InvalidForm) as error:
         detect_kind(path)
     assert reason in str(error.value)
-    assert [each.kind for each in review([path]).checked] == ["unknown"]
+    assert [file.kind for file in review([path]).checked] == ["unknown"]
 
 
 def test_good_files_have_no_problems(tmp_path):
     paths = write(tmp_path, subscribers=[ANN], subscriptions=[S1], events=[EVENT])
     result = review(paths)
     assert result.problems == []
-    assert [(each.path, each.kind, each.records) for each in result.checked] == list(
+    assert [(file.path, file.kind, file.records) for file in result.checked] == list(
         zip(paths, ("subscribers", "subscriptions", "events"), (1, 1, 1), strict=True)
     )
 
@@ -112,7 +112,7 @@ def test_a_config_brings_its_files_and_its_policies(tmp_path, name, reasons):
     assert len(result.problems) == len(reasons)
     for problem, reason in zip(result.problems, reasons, strict=True):
         assert reason in problem.reason
-    assert [each.kind for each in result.checked] == [
+    assert [file.kind for file in result.checked] == [
         "config",
         "subscribers",
         "subscriptions",
@@ -146,7 +146,7 @@ def test_the_store_of_a_config_is_checked_like_its_files(tmp_path):
         ("people.db", "subscriber ann: prefers names unknown subscription s9"),
         ("run.toml", f"[policies.ann]: ann already has a policy in {store_path}; remove one"),
     ]
-    files = [(each.path.name, each.kind, each.records) for each in review([config]).checked]
+    files = [(file.path.name, file.kind, file.records) for file in review([config]).checked]
     assert files == [
         ("run.toml", "config", 0),
         ("people.db", "subscribers", 1),
@@ -163,7 +163,7 @@ def test_a_source_of_spark_is_not_read_by_a_check(tmp_path):
         '[sink]\npath = "out"\n'
     )
     assert problems([config]) == []
-    assert [each.kind for each in review([config]).checked] == ["config", "subscriptions"]
+    assert [file.kind for file in review([config]).checked] == ["config", "subscriptions"]
 
 
 def test_an_attribute_that_is_content_and_that_no_event_has_is_a_problem(tmp_path):

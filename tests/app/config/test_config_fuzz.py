@@ -150,7 +150,7 @@ def test_bad_files_do_not_stop_a_local_run(folder: Path) -> None:
     result = CliRunner().invoke(app, ["run", str(path), "--json"])
     assert result.exit_code == 0, result.output
     assert '"dead_letters": 3' in result.stdout
-    letters = [each.read_text() for each in (folder / "out" / "dead_letters").iterdir()]
+    letters = [path.read_text() for path in (folder / "out" / "dead_letters").iterdir()]
     assert sum(letter.count("\n") for letter in letters) == 3
 
 

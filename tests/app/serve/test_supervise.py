@@ -33,7 +33,10 @@ def test_a_pipeline_that_is_killed_is_started_again(tmp_path: Path) -> None:
             publish(store, "e1")
         finally:
             pipeline.stop()
-        assert [each.event for each in store.notifications.after("ada")] == ["e0", "e1"]
+        assert [notification.event for notification in store.notifications.after("ada")] == [
+            "e0",
+            "e1",
+        ]
         assert store.log.checkpoint() is not None
 
 

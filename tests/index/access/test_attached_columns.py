@@ -66,14 +66,18 @@ def test_columns_match_what_the_scan_matches(seed: int, count: int) -> None:
             sorted(subscription.id for subscription in hits.subscriptions(place))
             for place in range(40)
         ]
-        assert found == [[one.id for one in scan.matching(event)] for event in stream]
+        assert found == [
+            [subscription.id for subscription in scan.matching(event)] for event in stream
+        ]
         tops, partial = index.top_many(stream, 5), index.touching_many(stream)
         assert tops == [scan.top(event, 5) for event in stream]
         touched = [
             sorted(subscription.id for subscription in partial.subscriptions(place))
             for place in range(40)
         ]
-        assert touched == [[one.id for one in scan.touching(event)] for event in stream]
+        assert touched == [
+            [subscription.id for subscription in scan.touching(event)] for event in stream
+        ]
 
 
 def test_the_encoding_has_the_same_numbers() -> None:

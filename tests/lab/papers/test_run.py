@@ -34,9 +34,9 @@ def run_all(experiments, folder, size="laptop", seed=7):
 
 def test_names_are_those_of_papers_experiments_tables_and_figures():
     assert select([]) == list(EXPERIMENTS.values())
-    assert {each.paper for each in select(["rps"])} == {"RPS"}
-    assert [each.name for each in select(["RPS-Figure-8"])] == ["rps-figures-7-8"]
-    assert [each.name for each in select(["pref-table-2", "rps-table-2"])] == [
+    assert {experiment.paper for experiment in select(["rps"])} == {"RPS"}
+    assert [experiment.name for experiment in select(["RPS-Figure-8"])] == ["rps-figures-7-8"]
+    assert [experiment.name for experiment in select(["pref-table-2", "rps-table-2"])] == [
         "rps-table-2",
         "pref-table-2",
     ]
@@ -63,7 +63,9 @@ def test_a_catalogue_takes_the_place_of_the_synthetic_one(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), shop)
     file = CatalogueFile.of(shop, "kind", "sku")
     chosen = over_catalogue(select(["tks"]), file)
-    assert {each.name for each in select(["tks"])} - {each.name for each in chosen} == {
+    assert {experiment.name for experiment in select(["tks"])} - {
+        experiment.name for experiment in chosen
+    } == {
         "tks-table-5.10",
         "tks-figure-7.12",
     }

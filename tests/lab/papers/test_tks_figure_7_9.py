@@ -43,7 +43,9 @@ def test_it_finds_what_a_scan_finds(conditions, attributes, frequencies) -> None
     index, event = PivotOpIndex(Counter(frequencies)), Event("e", attributes, 0)
     for one in drawn:
         index.add(one)
-    assert index.matching(event) == [one.id for one in Scan(drawn).matching(event)]
+    assert index.matching(event) == [
+        subscription.id for subscription in Scan(drawn).matching(event)
+    ]
 
 
 def test_every_subscriber_has_a_graph() -> None:

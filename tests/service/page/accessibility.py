@@ -10,7 +10,11 @@ THEMES = ("light", "dark")
 def findings(page: Page) -> list[str]:
     """Return what the checker finds, one line for each element."""
     violations = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {node['html']}" for each in violations for node in each["nodes"]]
+    return [
+        f"{violation['id']}: {node['html']}"
+        for violation in violations
+        for node in violation["nodes"]
+    ]
 
 
 def is_too_wide(page: Page) -> bool:

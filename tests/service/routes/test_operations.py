@@ -78,8 +78,8 @@ def test_broad_and_silent_conditions_are_named_with_a_hint(client: httpx2.Client
         "where": "genre is not null",
         "matches": 8,
     }
-    assert {each["subscription"] for each in report["slow"]} == {"all", "typo"}
-    assert all(each["microseconds"] >= 0 for each in report["slow"])
+    assert {subscription["subscription"] for subscription in report["slow"]} == {"all", "typo"}
+    assert all(subscription["microseconds"] >= 0 for subscription in report["slow"])
     [silent] = report["unmatched"]["items"]
     assert silent["subscription"] == "typo"
     assert "genre" in silent["hint"]

@@ -49,7 +49,7 @@ def test_the_file_for_prometheus_has_each_metric_once_and_a_sample_for_each_quer
     behind = {"maxOffsetsBehindLatest": "20"}
     tell(listener, report(0), report(1, name='the "best"\n'), report(1, metrics=behind))
     text = path.read_text()
-    assert [each.name for each in tmp_path.iterdir()] == ["tidings.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["tidings.prom"]
     samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert samples['tidings_events_total{query="films"}'] == "100"
     assert samples[r'tidings_events_total{query="the \"best\"\n"}'] == "50"

@@ -62,8 +62,11 @@ def test_an_event_that_several_buckets_refuse_is_one_letter(tmp_path: Path) -> N
     with open_store(tmp_path / "s.db") as store:
         found = append_outcomes(store, "q", 0, table(account, *late, *twice, *unread))
         assert (found.delivered, found.late, found.dead) == (0, 2, 3)
-        assert [each.record for each in store.letters.page("late")] == [{"id": "e1"}, {"id": "e2"}]
-        reasons = [each.reason for each in store.letters.page("dead")]
+        assert [letter.record for letter in store.letters.page("late")] == [
+            {"id": "e1"},
+            {"id": "e2"},
+        ]
+        reasons = [letter.reason for letter in store.letters.page("dead")]
         assert reasons == ["published before", "no JSON", "no JSON"]
 
 

@@ -26,7 +26,7 @@ from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import Tick
 
 NAMES = "uvw"
-any_policy = st.one_of(*(policies(each, plain_or_diverse) for each in WINDOWS.values()))
+any_policy = st.one_of(*(policies(window, plain_or_diverse) for window in WINDOWS.values()))
 
 
 @dataclass
@@ -95,9 +95,9 @@ class Both:
         else:
             self.engine.subscribe(Subscriber(name, policy))
             self.matcher.subscribe(Subscriber(name, policy))
-            for each in owned(name):
-                self.engine.add(each)
-                self.matcher.add(each)
+            for subscription in owned(name):
+                self.engine.add(subscription)
+                self.matcher.add(subscription)
         self.policies.change(name, policy)
 
     def publish(self, events: list[Event]) -> None:
@@ -158,7 +158,7 @@ def after_waiting(before: dict[str, Policy], name: str, policy: Policy | None) -
     policies, event = ChangingPolicies(before), Event("e", {"x": "a"}, 0, 1)
     bundles = bundle_subscribers(
         (Subscriber(each, held) for each, held in before.items()),
-        (each for name in before for each in owned(name)),
+        (subscription for name in before for subscription in owned(name)),
     )
     bucket = Bucket(policies, LATE)
     waiting = match_by_bucket(in_memory_matcher(bundles), [event], 1, prune=False).batches[0]

@@ -103,8 +103,8 @@ def by_engine(names: Sequence[str], events: Sequence[Event]) -> dict[str, Any]:
         if owned.subscriber in names:
             engine.add(owned)
     by_subscriber: dict[str, Any] = {}
-    for each in engine.publish_many(events):
-        by_subscriber.setdefault(each.subscriber, []).append(each.to_dict())
+    for delivery in engine.publish_many(events):
+        by_subscriber.setdefault(delivery.subscriber, []).append(delivery.to_dict())
     return by_subscriber
 
 
@@ -267,7 +267,7 @@ def test_an_event_that_built_in_policies_cannot_take_is_left_out(
             (name, "the event cannot be compared with others: TypeError: unforeseen")
             for name in ("e03", "e17")
         ]
-        others = [each for each in EVENTS if each.id not in ("e03", "e17")]
+        others = [event for event in EVENTS if event.id not in ("e03", "e17")]
         assert deliveries(tables)["bob"] == by_engine(names, others)["bob"]
 
 
@@ -283,7 +283,7 @@ def test_a_failure_that_no_item_causes_stops_the_batch(
         run_isolated(state, BucketInput([], [], [], []))
 
 
-LINES = [json.dumps(each.to_dict()).encode() for each in EVENTS]
+LINES = [json.dumps(event.to_dict()).encode() for event in EVENTS]
 BAD_LINES = [
     b'{"id": "range", "published_at": 1, "attributes": {"t": {"range": [{"time": 1}, [2]]}}}',
     b'{"id": "\xff\xfe", "published_at": 1, "attributes": {}}',

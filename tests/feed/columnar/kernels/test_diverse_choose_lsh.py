@@ -69,7 +69,7 @@ def won(cohort: DiverseCohort, matches: list[Offered]) -> dict[int, int]:
     for _, slot, score in matches:
         rivals = [one for _, one, s in matches if best_first(one, s) < best_first(slot, score)]
         counted[slot] = sum(
-            all(bands[one, table] != bands[slot, table] for one in rivals)
+            all(bands[rival, table] != bands[slot, table] for rival in rivals)
             for table in range(bands.shape[1])
         )
     return counted

@@ -38,7 +38,7 @@ def test_a_region_lies_within_a_wider_one_only(narrow: str, wide: str) -> None:
 
 def test_a_region_says_whether_it_is_one_span_or_one_value() -> None:
     texts = ("x = 2", "x > 2", "x != 2", "a = 'p'", "a in ('p', 'q')", "a like '%p%'")
-    found = [(one.only is not None, one.single) for one in map(region, texts)]
+    found = [(region.only is not None, region.single) for region in map(region, texts)]
     assert found == [
         (True, True),
         (True, False),
@@ -47,7 +47,7 @@ def test_a_region_says_whether_it_is_one_span_or_one_value() -> None:
         (False, False),
         (False, False),
     ]
-    listed = [one.keys() for one in map(region, texts)]
+    listed = [region.keys() for region in map(region, texts)]
     assert [keys and len(keys) for keys in listed] == [1, None, None, 1, 2, None]
 
 
@@ -55,8 +55,8 @@ def test_an_index_finds_regions_of_every_kind() -> None:
     texts = ["x = 2", "x > 1", "x != 3", "x between 0 and 9", "x in (2, 5)"]
     regions = {text: region(text) for text in texts}
     index = RegionIndex()
-    for one in regions.values():
-        index.add(one)
+    for indexed in regions.values():
+        index.add(indexed)
     asked = regions["x in (2, 5)"]
     assert set(index.containing(asked)) == set(index) - {regions["x = 2"]}
     assert set(index.contained(asked)) == {regions["x = 2"], asked}
@@ -111,8 +111,8 @@ def test_an_index_finds_containing_and_contained_regions_after_removals(
     containing, contained = index.containing(wanted), index.contained(wanted)
     assert len(index) == len(regions)
     assert set(index) == set(regions)
-    assert set(containing) == {one for one in regions if implies(asked, one.predicate)}
-    assert set(contained) == {one for one in regions if implies(one.predicate, asked)}
+    assert set(containing) == {region for region in regions if implies(asked, region.predicate)}
+    assert set(contained) == {region for region in regions if implies(region.predicate, asked)}
     assert len(containing) == len(set(containing))
     assert len(contained) == len(set(contained))
 
