@@ -73,7 +73,7 @@ def test_a_tenant_on_spark_has_its_own_store_and_state(
     assert not (tmp_path / "state").exists()
 
 
-def test_time_is_told_if_somebody_needs_it_and_nothing_waits(tmp_path: Path) -> None:
+def test_a_time_is_written_if_some_policy_needs_it_and_nothing_waits(tmp_path: Path) -> None:
     with open_store(tmp_path / "t.db") as store:
         clock, steps = SparkClock(store), SparkSteps(store)
         store.catalogue.put({"id": "ada", "policy": {"k": 2}})
