@@ -101,14 +101,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest's own, which adds handlers to loggers
-def pytest_runtest_setup() -> None:
-    """Make loggers of the ordinary class.
+def pytest_runtest_logstart() -> None:
+    """Undo what the test before may have changed for the logs of this process.
 
-    PySpark changes the class while it creates a logger of its own. When two threads do so at once,
-    the change stays, and later loggers write to the standard error of the test that created them.
+    A command that runs in this process may send the log to the standard error of its test, which is
+    closed afterwards. PySpark changes the class of loggers while it creates one of its own; if two
+    threads do so at once, the change stays.
     """
     logging.setLoggerClass(logging.Logger)
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    for handler in root.handlers[:]:
+        if type(handler) is logging.StreamHandler:  # pytest's own are of other classes
+            root.removeHandler(handler)
 
 
 def durations(reports: list[pytest.TestReport]) -> dict[str, float]:
