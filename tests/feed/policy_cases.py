@@ -172,6 +172,9 @@ def warm_up() -> None:
         part = {"name": name, **lengths.get(name, {"length": 12})}
         for chosen in DIVERSIFIERS:
             drive(Policy(k=2, window=part, diversify=chosen), random.Random(6))
+    rules = ["different", {"name": "quota", "n": 2}, {"name": "quota", "n": 2, "pick": "first"}]
+    for rule in (*rules, "quiet"):
+        drive(Policy(k=2, window="continuous", rules=[rule]), random.Random(6))
 
 
 def try_cases(seed: int, first: int, last: int) -> int:
