@@ -11,9 +11,12 @@ from numba import types
 
 from tidings.compiled.jit import COMPILED, kernel
 from tidings.compiled.simd import (
+    BLOCK,
     LANES,
     WORDS,
     bounds_mask,
+    copy_block,
+    copy_plain,
     equal_plain,
     equal_words,
     ones,
@@ -97,6 +100,20 @@ def test_words_are_compared_as_one_by_one(numbers: list[int], data: st.DataObjec
     one, other = (data.draw(st.integers(0, len(numbers) - WORDS)) for _ in range(2))
     expected = [numbers[one + lane] == numbers[other + lane] for lane in range(WORDS)]
     assert equal(words, one, other) == signed(expected) == equal_plain(words, one, other)
+
+
+@kernel
+def copied(source: Any, first: int, out: Any, at: int) -> None:
+    copy_block(source, first, out, at)
+
+
+@given(st.binary(min_size=2 * BLOCK, max_size=2 * BLOCK), st.data())
+def test_a_block_is_copied_even_onto_itself(text: bytes, data: st.DataObject) -> None:
+    first, at = (data.draw(st.integers(0, BLOCK)) for _ in range(2))
+    for way in (copied, copy_plain):
+        out = np.frombuffer(text, np.uint8).copy()
+        way(out, first, out, at)
+        assert bytes(out) == text[:at] + text[first : first + BLOCK] + text[at + BLOCK :]
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,36 @@ without_lowest = without_lowest_fast if COMPILED else without_lowest_plain
 ones = ones_fast if COMPILED else ones_plain
 
 
+# Copies of short texts: one load and one store of a block, instead of a loop over its bytes.
+
+BLOCK: Final = 32
+"""How many bytes `copy_block` copies."""
+
+
+def copy_plain(source: Any, first: int, out: Any, at: int) -> None:
+    """Copy a block of bytes; the two may overlap."""
+    out[at : at + BLOCK] = source[first : first + BLOCK]
+
+
+def typed_copy(_: Any, source: Any, first: Any, out: Any, at: Any) -> Any:
+    """Return the signature and the code of `copy_plain`, as one load and one store."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK).as_pointer()
+        pointers = []
+        for side in (0, 2):
+            array = context.make_array(signature.args[side])(context, builder, arguments[side])
+            place = builder.gep(array.data, [arguments[side + 1]])
+            pointers.append(builder.bitcast(place, block))
+        builder.store(builder.load(pointers[0], align=1), pointers[1], align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, out, types.int64), generate
+
+
+copy_block: Final[Any] = intrinsic(typed_copy) if COMPILED else copy_plain
+
+
 # LLVM prefetch intrinsic: hints that a cache line will be read soon.
 
 _FLAGS: Final = (0, 3, 1)  # read, keep in all cache levels, data rather than code

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.compiled.array_types import Int32s
+from tidings.compiled.simd import BLOCK
 from tidings.errors import InvalidSubscription
 from tidings.feed.columnar.id_tables import (
     EMPTY,
@@ -244,6 +245,23 @@ def test_times_are_written_as_everywhere_else(us: int) -> None:
     starts, texts = np.zeros(2, np.int32), np.zeros(100, np.uint8)
     kernels.write_windows(columns, np.zeros(1, np.int64), pieces, starts, texts)
     assert bytes(texts[: starts[1]]).decode() == 2 * format_time(us) + "0"
+
+
+@given(st.lists(st.text(max_size=40), min_size=4, max_size=4), st.integers(1, 4))
+def test_windows_are_written_between_their_pieces(pieces: list[str], rows: int) -> None:
+    encoded = [piece.encode() for piece in pieces]
+    ends = np.cumsum([len(piece) for piece in encoded])
+    bounds = np.stack([ends - [len(piece) for piece in encoded], ends], axis=1)
+    data = np.frombuffer(bytearray().join((*encoded, bytes(BLOCK))), np.uint8)
+    columns = np.zeros((rows, WIDTH + 1), np.int64)
+    columns[:, START], columns[:, STOP], columns[:, WIDTH] = 5, 10**6, np.arange(rows) * 60
+    starts, texts = np.zeros(rows + 1, np.int32), np.zeros(5000, np.uint8)
+    kernels.write_windows(columns, np.zeros(rows, np.int64), TextPool(bounds, data), starts, texts)
+    head, before_end, before_size, behind = pieces
+    assert bytes(texts[: starts[-1]]).decode() == "".join(
+        f"{head}{format_time(5)}{before_end}{format_time(10**6)}{before_size}{60 * row}{behind}"
+        for row in range(rows)
+    )
 
 
 def test_a_freed_number_gets_the_text_of_its_new_subscription() -> None:

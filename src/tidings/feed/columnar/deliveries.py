@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.arrays import offsets, run_indexes
+from tidings.compiled.simd import BLOCK
 from tidings.errors import TidingsError
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.id_tables import (
@@ -273,9 +274,10 @@ class DeliveryColumns:
         bounds = np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
         longest = max(map(len, pieces)) + sum(map(len, pieces[-3:]))
         longest += 2 * LONGEST_TIME + LONGEST_NUMBER
-        texts = np.empty(len(self) * longest, np.uint8)
+        texts = np.empty(len(self) * longest + BLOCK, np.uint8)
         starts = np.empty(len(self) + 1, np.int32)
-        pool = TextPool(bounds, np.frombuffer(bytearray().join(pieces), np.uint8))
+        joined = bytearray().join((*pieces, bytes(BLOCK)))
+        pool = TextPool(bounds, np.frombuffer(joined, np.uint8))
         write_windows(self.columns, self.window, pool, starts, texts)
         return text_column(starts, texts[: starts[-1]])
 

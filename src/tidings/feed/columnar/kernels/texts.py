@@ -7,7 +7,7 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s, UInt8s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
-from tidings.compiled.simd import prefetch
+from tidings.compiled.simd import BLOCK, copy_block, prefetch
 from tidings.feed.columnar.kernels.layout import START, STOP, WIDTH
 from tidings.model.values import EARLIEST_US, LATEST_US, SECOND_US
 
@@ -140,14 +140,19 @@ class WrittenTimes(NamedTuple):
 
 
 @inlined
+def copy_text(source: UInt8s, first: int, size: int, out: UInt8s, at: int) -> int:
+    """Copy a text in whole blocks, the last of which may end behind it; return its end."""
+    for done in range(0, size, BLOCK):
+        copy_block(source, first + done, out, at + done)
+    return at + size
+
+
+@inlined
 def copy_time(out: UInt8s, at: int, us: int, written: WrittenTimes) -> int:
     """Write a time, by copying it if it was written before; return the place behind it."""
     line = (us // SECOND_US) % len(written.us)
     if written.size[line] and written.us[line] == us:
-        source = written.place[line]
-        for i in range(written.size[line]):
-            out[at + i] = out[source + i]
-        return at + written.size[line]
+        return copy_text(out, written.place[line], written.size[line], out, at)
     end = write_time(out, at, us)
     written.us[line], written.place[line], written.size[line] = us, at, end - at
     return end
@@ -157,9 +162,7 @@ def copy_time(out: UInt8s, at: int, us: int, written: WrittenTimes) -> int:
 def write_piece(pieces: TextPool, piece: int, out: UInt8s, at: int) -> int:
     """Write one text; return the place behind it."""
     start, end = pieces.bounds[piece, 0], pieces.bounds[piece, 1]
-    for i in range(end - start):
-        out[at + i] = pieces.data[start + i]
-    return at + end - start
+    return copy_text(pieces.data, start, end - start, out, at)
 
 
 @kernel
@@ -169,7 +172,7 @@ def write_windows(
     """Write the JSON form of the window of each delivery.
 
     `pieces` are the beginning for each window, up to the start, and then the texts before the end,
-    before the size, and behind it.
+    before the size, and behind it. Their data and `out` are a block longer than needed.
     """
     at, windows = int64(0), len(pieces.bounds) - 3
     lines = np.zeros((3, TIMES), np.int64)
