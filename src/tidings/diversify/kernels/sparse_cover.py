@@ -19,7 +19,7 @@ from tidings.compiled.array_types import (
 )
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel, nested
-from tidings.compiled.simd import ones
+from tidings.compiled.simd import lowest_bit, ones, without_lowest
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
 from tidings.diversify.kernels.dense_cover import NearCells, cover_by_sums, reach_of
 from tidings.diversify.kernels.distances import count_shared_keys, ratio
@@ -145,10 +145,12 @@ def write_near(
     lift = np.uint64(128 - counted) * EVERY_BYTE
     end = first
     for word in range(row // BYTES, len(words)):
-        if (words[word] + lift) & EVERY_HIGH_BIT == 0:
-            continue
-        for other in range(max(word * BYTES, row + 1), min(word * BYTES + BYTES, len(lists.sizes))):
-            if equal[other] < counted:
+        # The first row of a word is its lowest byte.
+        reached = int64((words[word] + lift) & EVERY_HIGH_BIT)
+        while reached != 0:
+            other = word * BYTES + lowest_bit(reached) // 8
+            reached = without_lowest(reached)
+            if other <= row or other >= len(lists.sizes):
                 continue
             same = int64(equal[other]) + ones(frequent.rows[row] & frequent.rows[other])
             if same < least:
