@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tidings.errors import TidingsError
 from tidings.feed.columnar.cohort_arrays import (
     DeliveryBuffer,
+    has_many_gaps,
     lengthened,
     read_offers,
     run_kernel,
@@ -16,6 +17,7 @@ from tidings.feed.columnar.cohort_arrays import (
     take_last,
 )
 from tidings.feed.columnar.kernels import layout
+from tidings.feed.columnar.policy_codes import new_slabs
 from tidings.model.records import Event, Match
 from tidings.window import Moment
 
@@ -95,6 +97,14 @@ def test_small_helpers():
 
 SUBSCRIBERS = {"ada": 4, "bob": 7}
 SLOTS = {"e": 2, "f": 0}
+
+
+def test_free_slabs_are_gaps_once_they_are_an_eighth() -> None:
+    slabs = new_slabs([2, 5])
+    slabs.used[0] = 2 * 2 + 2 * 5 + 2
+    assert not has_many_gaps(slabs, np.array([0, 1, -1, 1, 0]))  # one slab of 16 cells is free
+    assert has_many_gaps(slabs, np.array([0, 1, -1, 1, -1]))
+    assert not has_many_gaps(new_slabs([2, 5]), np.array([-1, -1]))
 
 
 def read(*offers: tuple[Match, Moment]):

@@ -18,6 +18,8 @@ from tidings.rank.matches import Matches
 
 _SMALL_POOL: Final = 1 << 12
 """The most cells by which a pool grows to twice its size."""
+_LEAST_GAPS: Final = 8
+"""The share of a pool, its reciprocal, that is free before slabs are moved together."""
 _LARGEST_BUFFER: Final = 1 << 16
 
 
@@ -138,6 +140,16 @@ class SlabMoves(NamedTuple):
     length: Int64s
 
 
+def has_many_gaps(slabs: layout.Slabs, classes: Int64s) -> bool:
+    """Return whether much of a pool is free slabs; `classes` are those of all heads.
+
+    To move the slabs of a growing pool together takes longer than to fill it, and where all of them
+    grow, those that they leave are taken by others.
+    """
+    owned = slabs.capacity[classes[classes >= 0]].sum()
+    return bool(_LEAST_GAPS * (slabs.used[0] - owned) > slabs.used[0])
+
+
 def packed_slabs(
     slabs: layout.Slabs, heads: AnyArray, owners: Int64s, columns: tuple[int, int], first: int = 0
 ) -> SlabMoves:
@@ -146,7 +158,7 @@ def packed_slabs(
     `columns` of the heads are the start and the class of a slab.
     """
     start, slab_class = columns
-    owners = owners[np.argsort(heads[owners, start], kind="stable")]
+    owners = owners[np.argsort(heads[owners, start])]
     length = slabs.capacity[heads[owners, slab_class]]
     moves = SlabMoves(
         heads[owners, start].astype(np.int64), first + np.cumsum(length) - length, length

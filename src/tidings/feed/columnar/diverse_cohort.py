@@ -18,6 +18,7 @@ from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
+    has_many_gaps,
     lengthened,
     packed_slabs,
     pool_size,
@@ -276,10 +277,11 @@ class DiverseCohort:
         if len(self._scratch.rank) < candidates:
             self._scratch = self._new_scratch(candidates)
         if self.slabs.used[0] + capacity > len(self.slot):
-            owners = np.flatnonzero(self.head[:, SLAB_CLASS] >= 0)
-            moves = packed_slabs(self.slabs, self.head, owners, (SLAB, SLAB_CLASS))
-            for name in self._pools:
-                move_cells(getattr(self, name), *moves)
+            if has_many_gaps(self.slabs, self.head[:, SLAB_CLASS]):
+                owners = np.flatnonzero(self.head[:, SLAB_CLASS] >= 0)
+                moves = packed_slabs(self.slabs, self.head, owners, (SLAB, SLAB_CLASS))
+                for name in self._pools:
+                    move_cells(getattr(self, name), *moves)
             self._lengthen(int(self.slabs.used[0]) + capacity)
 
     def _check_pairs(self, row: int) -> None:

@@ -13,6 +13,7 @@ from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
+    has_many_gaps,
     lengthened,
     packed_slabs,
     pool_size,
@@ -298,7 +299,8 @@ class RankedCohort:
         size_class = min(int(self.head[row, start + 1]) + 1, len(slabs.capacity) - 1)
         capacity = int(slabs.capacity[size_class])
         if slabs.used[0] + capacity > len(getattr(self, pools[-1])):
-            self.compact(slabs, start, pools)
+            if has_many_gaps(slabs, self.head[:, start + 1]):
+                self.compact(slabs, start, pools)
             self._lengthen(pools, int(slabs.used[0]) + capacity)
 
     def compact(self, slabs: layout.Slabs, start: int, pools: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """Upkeep of windows: compaction of their pools, and what they still refer to.
 
-A pool is compacted when it is full: slabs move to the front in the order in which they lie, and the
-free lists become empty. It is then lengthened by an eighth, so compaction costs O(1) per entry.
+A pool that is full is compacted if much of it is free slabs: the others move to the front in the
+order in which they lie, and the free lists become empty. Then it is lengthened by an eighth, so
+compaction costs O(1) per entry.
 """
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
