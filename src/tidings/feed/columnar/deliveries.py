@@ -27,7 +27,6 @@ from tidings.feed.columnar.id_tables import (
     MatchedSets,
     ascending_places,
     gathered,
-    text_column,
 )
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.texts import (
@@ -274,12 +273,13 @@ class DeliveryColumns:
         bounds = np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
         longest = max(map(len, pieces)) + sum(map(len, pieces[-3:]))
         longest += 2 * LONGEST_TIME + LONGEST_NUMBER
-        texts = np.empty(len(self) * longest + BLOCK, np.uint8)
+        # NumPy asks for huge pages, which the system clears as a whole, also behind the texts.
+        buffer = pa.allocate_buffer(len(self) * longest + BLOCK)
         starts = np.empty(len(self) + 1, np.int32)
         joined = bytearray().join((*pieces, bytes(BLOCK)))
         pool = TextPool(bounds, np.frombuffer(joined, np.uint8))
-        write_windows(self.columns, self.window, pool, starts, texts)
-        return text_column(starts, texts[: starts[-1]])
+        write_windows(self.columns, self.window, pool, starts, np.frombuffer(buffer, np.uint8))
+        return pa.StringArray.from_buffers(len(self), pa.py_buffer(starts), buffer)
 
     def _extents(self) -> tuple[Int64s, Int64s, Int64s]:
         """Return the different times at which windows start or end, and the places of each."""
