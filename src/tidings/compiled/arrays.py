@@ -28,9 +28,24 @@ def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
     if size <= len(array):
         return array
     # Not `np.resize`, which repeats the old rows, and not `ndarray.resize`, which views forbid.
-    longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, array.dtype)
+    shape = (max(size, 2 * len(array)), *array.shape[1:])
+    # Zeros are not written: what is not used yet takes no memory.
+    longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def distinct(numbers: AnyArray, size: int) -> Int64s:
+    """Return the distinct numbers, all below a size, in ascending order.
+
+    Of many numbers, marking them takes a tenth of the time that `np.unique` takes.
+
+    >>> distinct(np.array([3, 1, 3]), 5)
+    array([1, 3])
+    """
+    marked = np.zeros(size, np.bool_)
+    marked[numbers] = True
+    return np.flatnonzero(marked)
 
 
 def offsets(sizes: AnyArray | Sequence[int]) -> Int64s:

@@ -40,6 +40,7 @@ def test_numbers_are_unique_and_the_order_is_that_of_enrolment(names: list[str])
             model.append(name)
         assert len(subscribers) == len(model)
         numbers = [subscribers.number(name) for name in model]
+        assert subscribers.number_many(model).tolist() == numbers
         assert len(set(numbers)) == len(model)
         assert subscribers.in_order().tolist() == numbers
         assert [subscribers.names[number] for number in numbers] == model
@@ -57,6 +58,8 @@ def test_a_removed_subscriber_has_no_number() -> None:
     assert subscribers.cohort[number] == -1
     with pytest.raises(InvalidSubscription, match="there is no subscriber 'a'"):
         subscribers.number("a")
+    with pytest.raises(InvalidSubscription, match="there is no subscriber 'a'"):
+        subscribers.number_many(["a"])
     before = subscribers.generation
     assert subscribers.add("b") == number
     assert subscribers.generation == before + 1
@@ -135,6 +138,23 @@ def test_unused_numbers_are_reused() -> None:
     table.free_unused([])
     assert {*table.names} == {""}
     assert table.number("held") in range(257)
+
+
+def test_a_table_is_not_crowded_by_what_is_held() -> None:
+    table = MatchedSets()
+    names = [f"s{number}" for number in range(1000)]
+    numbers = table.hold(names)
+    assert not table.crowded
+    table.let_go(int(numbers[7]))
+    assert table.crowded
+    assert table.hold(["s7"]).tolist() == [numbers[7]]
+    assert not table.crowded
+    table.number("more")
+    assert table.crowded
+    table.free_unused([])
+    assert len(table.names) == 1001
+    assert table.names[:1000] == names
+    assert not table.crowded
 
 
 def test_a_number_is_freed_after_as_many_releases_as_holds() -> None:

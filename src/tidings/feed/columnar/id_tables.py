@@ -8,6 +8,7 @@ there are.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
+from operator import is_
 from typing import Final
 
 import numpy as np
@@ -47,6 +48,27 @@ class EnrolledSubscribers:
         if subscriber not in self._numbers:
             raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
         return self._numbers[subscriber]
+
+    def number_many(self, subscribers: Sequence[str], likely: Int64s | None = None) -> Int32s:
+        """Return the numbers of subscribers, all of which must be enrolled.
+
+        `likely` are ascending numbers that they may well have, which are not looked up.
+        """
+        if likely is not None and self._are_numbers(likely, subscribers):
+            return likely.astype(np.int32)
+        known = map(self._numbers.get, subscribers, repeat(-1))
+        numbers = np.fromiter(known, np.int32, len(subscribers))
+        for place in np.flatnonzero(numbers < 0).tolist():
+            self.number(subscribers[place])  # refuses it
+        return numbers
+
+    def _are_numbers(self, numbers: Int64s, subscribers: Sequence[str]) -> bool:
+        """Return whether ascending numbers are known to be those of subscribers."""
+        if len(numbers) and numbers[-1] >= len(self.names):
+            return False
+        names = map(self.names.__getitem__, numbers.tolist())
+        # A number that is free still has the name that was removed, but no cohort.
+        return bool((self.cohort[numbers] >= 0).all()) and all(map(is_, names, subscribers))
 
     def add(self, subscriber: str) -> int:
         """Return a number for a new subscriber, the last in the order of enrolment."""
@@ -125,6 +147,7 @@ class MatchedSets:
         self.generation = 0
         self._numbers: dict[str, int] = {}
         self._holders: list[int] = []
+        self._loose = 0  # numbers in use that nobody holds
         self._free: list[int] = []
         self._limit = _FIRST_NUMBERS
         self._runs = np.zeros(_FIRST_NUMBERS, np.int32)
@@ -135,6 +158,7 @@ class MatchedSets:
         number = self._numbers.get(subscription)
         if number is None:
             number = self._numbers[subscription] = self._take_number()
+            self._loose += 1
             self.names[number] = subscription
             self.texts.replaced(number)
         return number
@@ -154,6 +178,7 @@ class MatchedSets:
         if self._free or not self._numbers.keys().isdisjoint(subscriptions):
             numbers = self.number_many(subscriptions)
             for number in numbers.tolist():
+                self._loose -= not self._holders[number]
                 self._holders[number] += 1
             return numbers
         return self._append_names(subscriptions, 1)
@@ -165,16 +190,21 @@ class MatchedSets:
         self._numbers.update(zip(subscriptions, range(first, last), strict=True))
         self.names += subscriptions
         self._holders += [holders] * len(subscriptions)
+        self._loose += 0 if holders else len(subscriptions)
         return np.arange(first, last, dtype=np.int32)
 
     def let_go(self, number: int) -> None:
         """Release a number that was held."""
         self._holders[number] -= 1
+        self._loose += not self._holders[number]
 
     @property
     def crowded(self) -> bool:
-        """True if there are twice as many numbers as were in use at the last count."""
-        return len(self._numbers) > self._limit
+        """True if there are twice as many numbers as were in use at the last count.
+
+        Where all of them are held, none can be freed.
+        """
+        return self._loose > 0 and len(self._numbers) > self._limit
 
     def free_unused(self, used: Iterable[Int32s]) -> None:
         """Free the numbers that are neither held nor among the used."""
@@ -182,7 +212,9 @@ class MatchedSets:
         in_use[self._free] = True
         for numbers in used:
             in_use[numbers] = True
-        for number in np.flatnonzero(~in_use).tolist():
+        unused = np.flatnonzero(~in_use).tolist()
+        self._loose -= len(unused)
+        for number in unused:
             del self._numbers[self.names[number]]
             self.names[number] = ""
             self._free.append(number)
@@ -318,10 +350,11 @@ class IdTexts:
         if 2 * self._replaced > len(names):
             self._used = self._known = self._replaced = 0
             self._changed = []
-        numbers = [*self._changed, *range(self._known, len(names))]
-        text = pa.array([names[number] for number in numbers], pa.large_string())
-        _, ends, data = text.buffers()
-        offsets = np.frombuffer(ends, np.int64)[: len(numbers) + 1]
+        written = [*map(names.__getitem__, self._changed), *names[self._known :]]
+        changed = np.array(self._changed, np.int64)
+        numbers = np.concatenate([changed, np.arange(self._known, len(names))])
+        _, ends, data = pa.array(written, pa.large_string()).buffers()
+        offsets = np.frombuffer(ends, np.int64)[: len(written) + 1]
         size = int(offsets[-1])
         self._data = grown(self._data, self._used + size)
         if size:

@@ -297,7 +297,7 @@ class Bucket:
             if content:
                 check_content(content)
                 feeds.tables.events.contents[slot] = content
-        subscribers = np.array([feeds.number(name) for name in batch.subscribers], np.int32)
+        subscribers = feeds.tables.subscribers.number_many(batch.subscribers)
         subscriptions = feeds.tables.matched.number_many(batch.subscriptions)
         matches = matches._replace(
             subscribers=subscribers[matches.subscribers], matched=subscriptions[matches.matched]
