@@ -16,12 +16,14 @@ from tidings.diversify.protocol import Candidate
 from tidings.engine.quality import (
     SPAN,
     CompiledSetDiversity,
+    NumberedNames,
     PlainSetDiversity,
     Quality,
     make_set_diversity,
     measure_sets,
 )
 from tidings.errors import TidingsError
+from tidings.feed.columnar.id_tables import EnrolledSubscribers
 from tidings.model.records import Delivery, Event, Match
 from tidings.rules import Verdict
 from tidings.testing import workload
@@ -178,6 +180,39 @@ def test_all_deliveries_measured_at_once_equal_those_measured_one_by_one(
     sums = measure_sets(subscribers, numbers, events, 3, span)
     for row, name in enumerate("abc"):
         assert sums[row].tolist() == pytest.approx(list(plain.of(name)))
+
+
+@given(
+    large_windows(min_size=12, max_size=12),
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10), st.sampled_from("mmmgft"))),
+)
+def test_deliveries_by_number_equal_those_by_name(
+    window: list[Candidate], steps: list[tuple[str, int, str]]
+) -> None:
+    """Numbers are those of enrolled subscribers: one who leaves may come back by another."""
+    events, enrolled = [member.event for member in window], EnrolledSubscribers()
+    fast, plain = CompiledSetDiversity(Overlap(), 3), PlainSetDiversity(Overlap(), 3)
+    for name, place, what in steps:
+        if what == "m":
+            both = {name: place, "c": place + 1}
+            numbers = [
+                enrolled.number(one) if one in enrolled else enrolled.add(one) for one in both
+            ]
+            names = NumberedNames(enrolled.names, enrolled.generation)
+            places = np.array([*both.values()])
+            for sets in (fast, plain):
+                sets.add_many(names, np.array(numbers), events, places)
+        elif what == "t":
+            same(fast, plain)
+        else:
+            for sets in (fast, plain):
+                if what == "g":
+                    sets.add(name, events[place])
+                else:
+                    sets.forget(name)
+            if what == "f" and name in enrolled:
+                enrolled.remove(name)
+    same(fast, plain)
 
 
 def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
-from tidings.compiled.arrays import grown
+from tidings.compiled.arrays import distinct, grown
 from tidings.diversify import Distance, EventHashes
 from tidings.diversify.distance import Overlap
 from tidings.diversify.hashed_distances import has_kernel
@@ -155,7 +155,8 @@ class Quality:
     def __init__(self, distance: Distance | None = None, span: int = SPAN) -> None:
         self._sets = make_set_diversity(distance or Overlap(), span)
         self._scores, self._ranks, self._ages = (RunningMean() for _ in range(3))
-        self._matched: set[str] = set()
+        self._known_matched: set[str] = set()
+        self._newly_matched: list[Sequence[str]] = []
         self._served: set[str] = set()
         self._removed_matched = self._removed_served = 0
         self._noted, self._noted_generation = np.zeros(0, np.bool_), 0  # of `_served`, by number
@@ -175,6 +176,17 @@ class Quality:
     def wanted(self, subscriptions: Iterable[str]) -> None:
         """Record that subscriptions matched; repeated calls have no effect."""
         self._matched.update(subscriptions)
+
+    def newly_wanted(self, subscriptions: Sequence[str]) -> None:
+        """Record that subscriptions matched, most of them for the first time."""
+        self._newly_matched.append(subscriptions)
+
+    @property
+    def _matched(self) -> set[str]:
+        """The present subscriptions that matched; new ones are looked at when all are."""
+        while self._newly_matched:
+            self._known_matched.update(self._newly_matched.pop())
+        return self._known_matched
 
     @property
     def matched_subscriptions(self) -> AbstractSet[str]:
@@ -221,7 +233,7 @@ class Quality:
         if generation != self._noted_generation:
             self._noted, self._noted_generation = self._noted[:0], generation
         self._noted = grown(self._noted, len(numbers.subscriptions), fill=False)
-        new = np.unique(numbers.matched[~self._noted[numbers.matched]])
+        new = distinct(numbers.matched[~self._noted[numbers.matched]], len(self._noted))
         if len(new):
             self._noted[new] = True
             self._served.update(map(numbers.subscriptions.__getitem__, new.tolist()))
@@ -229,7 +241,8 @@ class Quality:
     def _add_deliveries(self, ranks: RunningMean, ages_s: RunningMean) -> None:
         self._ranks.add(ranks.sum, ranks.count)
         self._ages.add(ages_s.sum, ages_s.count)
-        if len(self._served) > 2 * len(self._matched) + _STRAY:
+        matched = len(self._known_matched) + sum(map(len, self._newly_matched))
+        if len(self._served) > 2 * matched + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
             self._noted = self._noted[:0]
 
@@ -383,7 +396,9 @@ class CompiledSetDiversity:
         self._hashes = EventHashes(distance, of_process=True)
         self._slots: dict[str, int] = {}
         self._event_ids: dict[int, str] = {}
-        self._rows: dict[str, int] = {}
+        self._known_rows: dict[str, int] = {}
+        self._unlisted: list[Sequence[str]] = []  # subscribers of the next rows
+        self._only_numbered = True  # all rows were found by numbers of one generation
         self._numbered_rows, self._row_generation = np.zeros(0, np.int64), 0
         self._free_rows: list[int] = []
         self._pending_rows: list[int] = []
@@ -408,7 +423,7 @@ class CompiledSetDiversity:
     ) -> None:
         self._flush()
         slots = np.zeros(len(events), np.int64)
-        used = _used(event, len(events))
+        used = distinct(event, len(events)).tolist()
         present = [known for place in used if (known := events[place]) is not None]
         self._add_events([known for known in present if known.id not in self._slots])
         slots[used] = [self._slots[known.id] for known in present]
@@ -419,21 +434,35 @@ class CompiledSetDiversity:
         names, generation = subscribers
         if generation != self._row_generation:
             self._numbered_rows, self._row_generation = self._numbered_rows[:0], generation
+            self._only_numbered = not self._count_rows()
         self._numbered_rows = grown(self._numbered_rows, len(names), fill=-1)
         rows = self._numbered_rows[numbers]
-        unknown = np.unique(numbers[rows < 0])
+        unknown = distinct(numbers[rows < 0], len(names))
         if not len(unknown):
             return rows
-        new = [names[number] for number in unknown.tolist()]
-        if not self._free_rows and self._rows.keys().isdisjoint(new):
-            first = len(self._rows)
-            self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+        new = list(map(names.__getitem__, unknown.tolist()))
+        if self._only_numbered or (not self._free_rows and self._rows.keys().isdisjoint(new)):
+            first = self._count_rows()
+            self._unlisted.append(new)
             self._numbered_rows[unknown] = np.arange(first, first + len(new))
         else:
             self._numbered_rows[unknown] = [self._row(name) for name in new]
         return self._numbered_rows[numbers]
 
+    @property
+    def _rows(self) -> dict[str, int]:
+        """The rows by subscriber; to list them takes longer than to number them."""
+        rows = self._known_rows
+        for names in self._unlisted:
+            rows.update(zip(names, range(len(rows), len(rows) + len(names)), strict=True))
+        self._unlisted.clear()
+        return rows
+
+    def _count_rows(self) -> int:
+        return len(self._known_rows) + sum(map(len, self._unlisted))
+
     def _row(self, subscriber: str) -> int:
+        self._only_numbered = False
         row = self._rows.get(subscriber)
         if row is None:
             row = self._free_rows.pop() if self._free_rows else len(self._rows)
@@ -445,6 +474,7 @@ class CompiledSetDiversity:
         if row is None:
             return
         self._flush()
+        self._only_numbered = False
         ring, counts = self._rings
         self._references[ring[row, : min(int(counts[row]), ring.shape[1])]] -= 1
         counts[row] = 0
@@ -504,16 +534,6 @@ class CompiledSetDiversity:
 
     def _reserve_rows(self) -> None:
         ring, counts = self._rings
-        more = len(self._rows) + len(self._free_rows) - len(ring)
-        if more > 0:
-            more = max(more, len(ring))
-            self._rings = DeliveryRings(
-                np.pad(ring, ((0, more), (0, 0))), np.pad(counts, (0, more))
-            )
-            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
-
-
-def _used(places: Int64s, size: int) -> list[int]:
-    """Return the distinct places, all below a size, in order."""
-    used: list[int] = np.flatnonzero(np.bincount(places, minlength=size)).tolist()
-    return used
+        rows = self._count_rows() + len(self._free_rows)
+        self._rings = DeliveryRings(grown(ring, rows), grown(counts, rows))
+        self._sums = grown(self._sums, rows)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Int32s
-from tidings.compiled.arrays import grown
+from tidings.compiled.arrays import distinct, grown
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, clipped, described
@@ -442,17 +442,19 @@ class ArrayHandoff:
         numbers = self._feed_subscribers[owners]
         if numbers.min(initial=0) >= 0:
             return numbers
-        new = np.unique(owners[numbers < 0])
-        number_of = self._feeds.number
-        self._feed_subscribers[new] = [number_of(names[owner]) for owner in new.tolist()]
+        new = distinct(owners[numbers < 0], len(names))
+        # Both number subscribers in the order of enrolment, as long as none leaves.
+        enrolled = self._feeds.tables.subscribers
+        new_names = list(map(names.__getitem__, new.tolist()))
+        self._feed_subscribers[new] = enrolled.number_many(new_names, likely=new)
         return self._feed_subscribers[owners]
 
     def _translate_subscriptions(self, matched: Int32s) -> Int32s:
         numbers = self._feed_subscriptions[matched]
         if numbers.min(initial=0) >= 0:
             return numbers
-        new = np.unique(matched[numbers < 0])
+        new = distinct(matched[numbers < 0], len(self._ids))
         ids = list(map(self._ids.__getitem__, new.tolist()))
         self._feed_subscriptions[new] = self._feeds.tables.matched.hold(ids)
-        self._quality.wanted(ids)
+        self._quality.newly_wanted(ids)
         return self._feed_subscriptions[matched]
