@@ -3,20 +3,29 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
-from typing import Final
+from itertools import chain, compress, repeat
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Float64s, Int8s, Int32s, Int64s
-from tidings.index.access.kernels.records import AMONG, UNLIKE
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int8s, Int32s, Int64s
+from tidings.compiled.arrays import offsets
+from tidings.index.access.kernels.records import AMONG, BETWEEN, UNLIKE
 from tidings.index.access.vocabulary import Renumbering, Vocabulary, ordered
 from tidings.index.protocol import own_score
 from tidings.model.conditions.predicate import Condition, Predicate
 from tidings.model.records import Subscription
 
 TOGETHER: Final = 2048
-"""Subscriptions whose checks are objects at the same time; these stay in the cache."""
+"""Subscriptions that are encoded at once; their predicates stay in the cache."""
+_COLUMNAR: Final = {"between": 0, "=": 1}
+"""The operators whose predicates are encoded together."""
+_CONJUNCTIONS: Final[Any] = attrgetter("conjunctions")
+_ATTRIBUTE: Final[Any] = attrgetter("attribute")
+_OPERATOR: Final[Any] = attrgetter("operator")
+_FAMILY: Final[Any] = attrgetter("family")
+_OPERAND: Final[Any] = attrgetter("operand")
 
 
 @dataclass(frozen=True)
@@ -62,77 +71,144 @@ def active_parts(subscription: Subscription) -> Iterator[list[tuple[int, float, 
         yield [(number, part.weight, part.predicate) for number, part in active]
 
 
+class _Checks(NamedTuple):
+    """Columns of checks; a check that is not written yet has no term, slot or members."""
+
+    term: Int32s
+    slot: Int32s
+    low: Float64s
+    high: Float64s
+    kind: Int8s
+    members: Int32s  # how many it has
+
+    @classmethod
+    def empty(cls, size: int) -> "_Checks":
+        """Return so many checks that are not written yet."""
+        slots, counts = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+        bounds = np.zeros(size), np.zeros(size)
+        return cls(slots.copy(), slots, *bounds, np.full(size, BETWEEN, np.int8), counts)
+
+
+class _Parts(NamedTuple):
+    """Predicates of one operator, and their places among others."""
+
+    places: Int64s
+    predicates: list[Predicate]
+
+    def where(self, chosen: Bools) -> "_Parts":
+        """Return those that a mask chooses."""
+        if chosen.all():  # as in most batches of subscriptions of one kind
+            return self
+        predicates = [*compress(self.predicates, chosen.tolist())]
+        return _Parts(self.places[chosen], predicates)
+
+
 class _ColumnBuilder:
-    """Checks appended to typed arrays, so that no object per check outlives its encoding."""
+    """Checks as columns, so that no object per check outlives its encoding.
+
+    Most predicates are ranges of numbers and equalities. These are encoded column by column, the
+    others one by one, in several times the time.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._check = vocabulary.check
-        self.owner, self.size, self.part = array("i"), array("i"), array("i")
-        self.term, self.slot, self.low, self.high = array("i"), array("i"), array("d"), array("d")
-        self.count, self.members, self.weight = array("i"), array("i"), array("d")
-        self.kind = array("b")
+        self._vocabulary = vocabulary
+        self._checks = [_Checks.empty(0)]
+        self._owners, self._parts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        self.size, self.members, self._weight = array("i"), array("i"), array("d")
+        self._count = 0
 
     def add(self, first: int, subscriptions: Sequence[Subscription]) -> None:
-        """Append the checks of some subscriptions, of which the first has this position.
-
-        Whole columns at a time: a call for each number would take most of the time.
-        """
-        rows, owners, parts = list[Sequence[Predicate]](), list[int](), list[int]()
-        weights = list[float]()
-        for owner, subscription in enumerate(subscriptions, start=first):
-            where, before = subscription.where, 0
-            if not isinstance(where, Condition):
-                for active in active_parts(subscription):
-                    numbers, row_weights, predicates = zip(*active, strict=True)
-                    rows.append(predicates)
-                    owners.append(owner)
-                    parts += numbers
-                    weights += row_weights
-                continue
-            for conjunction in where.conjunctions:
-                rows.append(conjunction)
-                owners.append(owner)
-                after = before + len(conjunction)
-                parts += range(before, after)
-                before = after
-            weights += [1.0] * before
-        self._append(rows)
-        self.owner.extend(owners)
-        self.part.extend(parts)
-        self.weight.extend(weights)
-
-    def _append(self, rows: Sequence[Sequence[Predicate]]) -> None:
-        """Append the checks of rows."""
-        self.size.extend(map(len, rows))
-        checks = [*map(self._check, chain.from_iterable(rows))]
-        if not checks:
+        """Append the checks of some subscriptions, of which the first has this position."""
+        wheres = [subscription.where for subscription in subscriptions]
+        if not all(type(where) is Condition for where in wheres):
+            self._add_active(first, subscriptions)
             return
-        term, slot, low, high, members, kind = zip(*checks, strict=True)
-        self.term.extend(term)
-        self.slot.extend(slot)
-        self.low.extend(low)
-        self.high.extend(high)
-        self.kind.extend(kind)
-        self.count.extend(map(len, members))
-        self.members.extend(chain.from_iterable(members))
+        conjunctions = [*map(_CONJUNCTIONS, wheres)]
+        owners = np.repeat(np.arange(len(wheres)), [*map(len, conjunctions)])
+        sizes = self._append([*chain.from_iterable(conjunctions)])
+        # Parts are numbered through all conjunctions of their owner.
+        before = offsets(np.bincount(owners, sizes, len(wheres)).astype(np.int64))
+        parts = np.arange(before[-1]) - np.repeat(before[:-1], np.diff(before))
+        self._owners.append((first + owners).astype(np.int32))
+        self._parts.append(parts.astype(np.int32))
+        if self._weight:
+            self._weight.extend(repeat(1.0, len(parts)))
+
+    def _add_active(self, first: int, subscriptions: Sequence[Subscription]) -> None:
+        """Append subscriptions some of which have states and weights of predicates."""
+        rows, owners, parts = list[Sequence[Predicate]](), list[int](), list[int]()
+        self._weight.extend(repeat(1.0, self._count - len(self._weight)))
+        for owner, subscription in enumerate(subscriptions, start=first):
+            for active in active_parts(subscription):
+                numbers, weights, predicates = zip(*active, strict=True)
+                rows.append(predicates)
+                owners.append(owner)
+                parts += numbers
+                self._weight.extend(weights)
+        self._append(rows)
+        self._owners.append(np.array(owners, np.int32))
+        self._parts.append(np.array(parts, np.int32))
+
+    def _append(self, rows: Sequence[Sequence[Predicate]]) -> list[int]:
+        """Append the checks of rows; return how many each has."""
+        sizes, parts = [*map(len, rows)], [*chain.from_iterable(rows)]
+        self.size.extend(sizes)
+        self._count += len(parts)
+        checks, whole = _Checks.empty(len(parts)), _Parts(np.arange(len(parts)), parts)
+        codes = map(_COLUMNAR.get, map(_OPERATOR, parts), repeat(-1))
+        operators = np.fromiter(codes, np.int8, len(parts))
+        self._write_ranges(checks, whole.where(operators == _COLUMNAR["between"]))
+        equal = whole.where(operators == _COLUMNAR["="])
+        checks.term[equal.places] = self._vocabulary.equal_terms(equal.predicates)
+        for place in np.flatnonzero((checks.term < 0) & (checks.slot < 0)).tolist():
+            term, slot, low, high, members, kind = self._vocabulary.check(parts[place])
+            checks.term[place], checks.slot[place] = term, slot
+            checks.low[place], checks.high[place] = low, high
+            checks.kind[place], checks.members[place] = kind, len(members)
+            self.members.extend(members)
+        self._checks.append(checks)
+        return sizes
+
+    def _write_ranges(self, checks: _Checks, ranges: _Parts) -> None:
+        """Write ranges of numbers, but for those that are one number."""
+        if not ranges.predicates or {*map(_FAMILY, ranges.predicates)} != {"number"}:
+            return
+        pairs = chain.from_iterable(map(_OPERAND, ranges.predicates))
+        bounds = np.fromiter(pairs, np.float64, 2 * len(ranges.predicates)).reshape(-1, 2)
+        wide = bounds[:, 0] != bounds[:, 1]
+        places, predicates = ranges.where(wide)
+        checks.slot[places] = self._vocabulary.number_slots([*map(_ATTRIBUTE, predicates)])
+        checks.low[places], checks.high[places] = bounds[wide].T
+
+    @property
+    def owner(self) -> Int32s:
+        """The owner of each row, as a position."""
+        return np.concatenate(self._owners)
+
+    @property
+    def part(self) -> Int32s:
+        """The part of its subscription that each check is."""
+        return np.concatenate(self._parts)
+
+    @property
+    def weight(self) -> Float64s:
+        """The weight of each check; empty if all are 1."""
+        weight = np.array(self._weight, np.float64)
+        return np.empty(0) if np.all(weight == 1.0) else weight
 
     def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Int8s]:
         """Return term, slot, low, high and kind; bounds of members are their positions."""
-        count = np.array(self.count, np.int64)
-        ends = np.cumsum(count)
-        return (
-            np.array(self.term, np.int32),
-            np.array(self.slot, np.int32),
-            np.where(count > 0, ends - count, ordered(self.low)),
-            np.where(count > 0, ends, ordered(self.high)),
-            np.array(self.kind, np.int8),
-        )
+        columns = (np.concatenate(parts) for parts in zip(*self._checks, strict=True))
+        term, slot, low, high, kind, count = columns  # of members
+        ends = np.cumsum(count, dtype=np.int64)
+        low = np.where(count > 0, ends - count, ordered(low))
+        return term, slot, low, np.where(count > 0, ends, ordered(high)), kind
 
 
 def encode(
     subscriptions: Sequence[Subscription], numbers: Iterable[int], vocabulary: Vocabulary
 ) -> EncodedSubscriptions:
-    """Encode subscriptions; a microsecond or two for every predicate, in Python."""
+    """Encode subscriptions; up to a microsecond for every predicate, in Python."""
     columns = _ColumnBuilder(vocabulary)
     for first in range(0, len(subscriptions), TOGETHER):
         columns.add(first, subscriptions[first : first + TOGETHER])
@@ -141,19 +217,15 @@ def encode(
         np.array(numbers, np.int32),
         np.array([own_score(subscription) for subscription in subscriptions], np.float64),
         np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
-        np.array(columns.owner, np.int32),
+        columns.owner,
         np.array(columns.size, np.int32),
         *columns.checks(),
-        np.array(columns.part, np.int32),
-        _weights(np.array(columns.weight, np.float64)),
+        columns.part,
+        columns.weight,
         np.array(columns.members, np.int32),
     )
     vocabulary.count_uses(np.concatenate([encoded.term, encoded.members]), encoded.slot)
     return encoded
-
-
-def _weights(weight: Float64s) -> Float64s:
-    return np.empty(0) if np.all(weight == 1.0) else weight
 
 
 def joined(parts: Sequence[EncodedSubscriptions], ids: Sequence[str]) -> EncodedSubscriptions:

@@ -11,6 +11,7 @@ one is built when most of it is no longer used.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -189,6 +190,18 @@ class Vocabulary:
         if operator in NEGATIONS:
             return self._negation(part, terms)
         return self.term(name, terms, list_kind(part), list_operand(part)), *STAMPED
+
+    def number_slots(self, names: Sequence[str]) -> Int32s:
+        """Return the slots of numbers of attributes, adding those that are new."""
+        slots = {name: self.slot(name, self.family_terms(name, "number")) for name in {*names}}
+        return np.fromiter(map(slots.__getitem__, names), np.int32, len(names))
+
+    def equal_terms(self, parts: Sequence[Predicate]) -> Int32s:
+        """Return the terms of predicates with `=`; -1 for those that are new."""
+        keys = [*map(attrgetter("attribute", "family"), parts)]
+        known = {key: self.family_terms(*key).equal for key in {*keys}}
+        terms = (known[key].get(part.operand, -1) for key, part in zip(keys, parts, strict=True))
+        return np.fromiter(terms, np.int32, len(parts))
 
     def _negation(self, part: Predicate, terms: FamilyTerms) -> Check:
         slot, operator = self.slot(part.attribute, terms), NEGATIONS[part.operator]
