@@ -112,10 +112,10 @@ class _ColumnBuilder:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._checks = [_Checks.empty(0)]
-        self._owners, self._parts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        # Typed arrays grow in place; many small columns would leave gaps in memory.
+        self._columns = [array(code) for code in "iiddbi"]
+        self._owner, self._part = array("i"), array("i")
         self.size, self.members, self._weight = array("i"), array("i"), array("d")
-        self._count = 0
 
     def add(self, first: int, subscriptions: Sequence[Subscription]) -> None:
         """Append the checks of some subscriptions, of which the first has this position."""
@@ -129,15 +129,15 @@ class _ColumnBuilder:
         # Parts are numbered through all conjunctions of their owner.
         before = offsets(np.bincount(owners, sizes, len(wheres)).astype(np.int64))
         parts = np.arange(before[-1]) - np.repeat(before[:-1], np.diff(before))
-        self._owners.append((first + owners).astype(np.int32))
-        self._parts.append(parts.astype(np.int32))
+        self._owner.frombytes((first + owners).astype(np.int32).tobytes())
+        self._part.frombytes(parts.astype(np.int32).tobytes())
         if self._weight:
             self._weight.extend(repeat(1.0, len(parts)))
 
     def _add_active(self, first: int, subscriptions: Sequence[Subscription]) -> None:
         """Append subscriptions some of which have states and weights of predicates."""
         rows, owners, parts = list[Sequence[Predicate]](), list[int](), list[int]()
-        self._weight.extend(repeat(1.0, self._count - len(self._weight)))
+        self._weight.extend(repeat(1.0, len(self._part) - len(self._weight)))
         for owner, subscription in enumerate(subscriptions, start=first):
             for active in active_parts(subscription):
                 numbers, weights, predicates = zip(*active, strict=True)
@@ -146,14 +146,13 @@ class _ColumnBuilder:
                 parts += numbers
                 self._weight.extend(weights)
         self._append(rows)
-        self._owners.append(np.array(owners, np.int32))
-        self._parts.append(np.array(parts, np.int32))
+        self._owner.extend(owners)
+        self._part.extend(parts)
 
     def _append(self, rows: Sequence[Sequence[Predicate]]) -> list[int]:
         """Append the checks of rows; return how many each has."""
         sizes, parts = [*map(len, rows)], [*chain.from_iterable(rows)]
         self.size.extend(sizes)
-        self._count += len(parts)
         checks, whole = _Checks.empty(len(parts)), _Parts(np.arange(len(parts)), parts)
         codes = map(_COLUMNAR.get, map(_OPERATOR, parts), repeat(-1))
         operators = np.fromiter(codes, np.int8, len(parts))
@@ -166,7 +165,9 @@ class _ColumnBuilder:
             checks.low[place], checks.high[place] = low, high
             checks.kind[place], checks.members[place] = kind, len(members)
             self.members.extend(members)
-        self._checks.append(checks)
+        written: list[AnyArray] = [*checks]
+        for column, values in zip(self._columns, written, strict=True):
+            column.frombytes(values.tobytes())
         return sizes
 
     def _write_ranges(self, checks: _Checks, ranges: _Parts) -> None:
@@ -183,12 +184,12 @@ class _ColumnBuilder:
     @property
     def owner(self) -> Int32s:
         """The owner of each row, as a position."""
-        return np.concatenate(self._owners)
+        return np.array(self._owner, np.int32)
 
     @property
     def part(self) -> Int32s:
         """The part of its subscription that each check is."""
-        return np.concatenate(self._parts)
+        return np.array(self._part, np.int32)
 
     @property
     def weight(self) -> Float64s:
@@ -198,8 +199,7 @@ class _ColumnBuilder:
 
     def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Int8s]:
         """Return term, slot, low, high and kind; bounds of members are their positions."""
-        columns = (np.concatenate(parts) for parts in zip(*self._checks, strict=True))
-        term, slot, low, high, kind, count = columns  # of members
+        term, slot, low, high, kind, count = map(np.array, self._columns)  # of members
         ends = np.cumsum(count, dtype=np.int64)
         low = np.where(count > 0, ends - count, ordered(low))
         return term, slot, low, np.where(count > 0, ends, ordered(high)), kind

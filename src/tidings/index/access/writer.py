@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.free_memory import release_free_memory
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access.description import AccessDescription
 from tidings.index.access.encoding import EncodedSubscriptions, encode, joined, renumbered
@@ -201,6 +202,8 @@ class IndexWriter:
                     self._ids.remove(subscription.id, self.snapshot.table.ids)
                 raise
             self._publish(snapshot, dead, numbers)
+        if len(added) > SMALL:
+            release_free_memory()
 
     def rescore(self, scores: Mapping[str, float]) -> None:
         """Change scores: records are copied, not encoded again."""
@@ -481,6 +484,7 @@ class IndexWriter:
                 self._merge_due()
             else:
                 self._failure = failure
+        release_free_memory()
 
     def _swap(self, job: MergeJob, merged: Segment, vocabulary: Vocabulary) -> None:
         """Replace the old segments by the new one; if that fails, nothing has changed."""
