@@ -48,6 +48,18 @@ def distinct(numbers: AnyArray, size: int) -> Int64s:
     return np.flatnonzero(marked)
 
 
+def stable_order(numbers: AnyArray, size: int) -> Int64s:
+    """Return the order of numbers from 0 to below a size; equal ones stay in theirs.
+
+    Numbers of 16 bits are sorted by their digits, several times as fast as others.
+
+    >>> stable_order(np.array([2, 0, 2, 1]), 3)
+    array([1, 3, 0, 2])
+    """
+    narrow = numbers.astype(np.uint16) if size <= 1 << 16 else numbers
+    return np.argsort(narrow, kind="stable")
+
+
 def offsets(sizes: AnyArray | Sequence[int]) -> Int64s:
     """Return where runs of these sizes start, followed by where the last one ends.
 

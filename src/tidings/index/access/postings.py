@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
-from tidings.compiled.arrays import run_indexes
+from tidings.compiled.arrays import run_indexes, stable_order
 from tidings.index.access.encoding import EncodedSubscriptions
 from tidings.index.access.kernels.postings import (
     CELL_BITS,
@@ -45,7 +45,7 @@ class SlotGrid:
         edges: list[Int64s] = []
         total = 0
         places = np.flatnonzero((encoded.slot >= 0) & (encoded.term < 0))
-        places = places[np.argsort(encoded.slot[places], kind="stable")]
+        places = places[stable_order(encoded.slot[places], slots)]
         used, firsts = np.unique(encoded.slot[places], return_index=True)
         groups = np.split(places, firsts[1:]) if len(used) else []
         self.cells[used] = 1  # few intervals share one cell, which nodes and spans of 0 mean

@@ -6,7 +6,7 @@ import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
-from tidings.compiled.arrays import aligned
+from tidings.compiled.arrays import aligned, stable_order
 from tidings.compiled.simd import LANES
 from tidings.index.access.encoding import EncodedSubscriptions
 from tidings.index.access.kernels.records import BETWEEN, Records
@@ -141,7 +141,7 @@ def build_blocks(
 def _slots(ranked: EncodedSubscriptions, checks: Int64s, slots: int) -> _Slots:
     """Return numbers for the slots of ranges, with cuts among their bounds."""
     columns = np.full(slots, -1, np.int32)
-    order = checks[np.argsort(ranked.slot[checks], kind="stable")]
+    order = checks[stable_order(ranked.slot[checks], slots)]
     used, firsts = np.unique(ranked.slot[order], return_index=True)
     columns[used] = np.arange(len(used))
     groups = np.split(order, firsts[1:]) if len(used) else []
