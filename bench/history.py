@@ -13,7 +13,7 @@ FALLEN = 0.9
 """A ratio below this share of the last one has fallen."""
 LABELS = (
     *("workload", "case", "shape", "name", "scorer", "policy", "kind", "rules"),
-    *("size", "subscriptions", "way"),
+    *("label", "size", "subscriptions", "way"),
 )
 """The fields that tell the rows of a result apart."""
 COSTS = ("compare", "defaults", "quota", "service", "service-spark")

@@ -1,7 +1,7 @@
 """The pipeline on Spark, end to end, next to the engine in one process and to plain SQL.
 
-python bench/pipeline.py [--only sizes fanout policies cores latency] [--sizes 10000 100000 1000000]
-    [--events 20000] [--cores 2] [--quick]
+python bench/pipeline.py [--only sizes million fanout policies cores latency]
+    [--sizes 10000 100000] [--events 50000] [--cores 2] [--quick]
 
 The market of bench/market.py, 5 subscriptions per subscriber. `kernel` ranks for all subscribers in
 this process, on one core; `match` reads Parquet, matches on Spark and drops the matches; `feed`
@@ -10,9 +10,10 @@ feeds in this process, as objects and as tables; `sql` is bench/market_sql.py ov
 where it ends in time, and `DuckDB` the same in bench/market_duckdb.py on two threads. Each is run
 once before it is timed; feeds are right if they deliver as much as the engine, and DuckDB if it
 finds the same matches. `stages alone` is bench/stages_alone.py: what the cores could do without
-Spark. Further parts are those of bench/pipeline_parts.py: more matches per event, other policies,
-one core and two, and the latency of a trigger. Each part has its page in bench/results:
-pipeline.md, pipeline-fanout.md and so on.
+Spark. Each part has as many events as take seconds, so that the start of a job, some tenths of a
+second, counts little. Further parts are those of bench/pipeline_parts.py: a million subscriptions,
+more matches per event, other policies, one core and two, and the latency of a trigger. Each part
+has its page in bench/results: pipeline.md, pipeline-fanout.md and so on.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from pipeline_parts import (
     fanout,
     latency,
     latency_page,
+    million,
     policies,
     rows_page,
     sizes,
@@ -49,18 +51,20 @@ class Page(Protocol):
 
 
 class Part(NamedTuple):
-    """One part of the bench: its measurement and its page."""
+    """One part of the bench: its measurement, its page, and the number of its events."""
 
     run: Run
     page: Page
+    events: int
 
 
 PARTS = {
-    "sizes": Part(sizes, rows_page),
-    "fanout": Part(fanout, rows_page),
-    "policies": Part(policies, rows_page),
-    "cores": Part(cores, cores_page),
-    "latency": Part(latency, latency_page),
+    "sizes": Part(sizes, rows_page, 50_000),
+    "million": Part(million, rows_page, 20_000),
+    "fanout": Part(fanout, rows_page, 100_000),
+    "policies": Part(policies, rows_page, 20_000),
+    "cores": Part(cores, cores_page, 50_000),
+    "latency": Part(latency, latency_page, 0),
 }
 
 
@@ -68,9 +72,10 @@ def main() -> None:
     wanted = arguments()
     spark = ts.session("tidings-bench", cores=wanted.cores)
     for part in wanted.only:
-        about = {"machine": machine(), "cores": wanted.cores, "events": wanted.events}
+        events = PARTS[part].events if wanted.events is None else wanted.events
+        about = {"machine": machine(), "cores": wanted.cores}
         with TemporaryDirectory() as folder:
-            offers = Offers(spark, Path(folder), wanted.events)
+            offers = Offers(spark, Path(folder), events)
             result = about | PARTS[part].run(offers, wanted)
         name = "pipeline" if part == "sizes" else f"pipeline-{part}"
         publish(name, result, PARTS[part].page, wanted)
@@ -78,8 +83,8 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "1,000 subscriptions")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--events", type=int, help="of every part, instead of its own number")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--size", type=int, help="subscriptions of the other parts")

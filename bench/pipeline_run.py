@@ -36,7 +36,7 @@ POLICY = Policy(k=K, window=Sliding(WINDOW))
 FILES, DAY_S = 4, 86_400
 EACH = 5_000
 """Subscribers per bucket, if there are many."""
-SQL_SIZE, SQL_WORK = 100_000, 200_000_000
+SQL_SIZE, SQL_WORK, DUCKDB_WORK = 100_000, 50_000_000, 1_000_000_000
 """SQL runs up to this size, and with so few events that events x subscriptions stay below."""
 PREDICATES = pa.schema(
     {
@@ -55,7 +55,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A case: the number of subscriptions, their breadth, and the policies."""
+    """A case: the number of subscriptions, their breadth, and the policies.
+
+    It has the first `events` of the part, or all of them.
+    """
 
     label: str
     size: int
@@ -63,6 +66,7 @@ class Case:
     broad: float = 0.0
     prune: bool = False
     sql: bool = False
+    events: int | None = None
 
 
 class Offers:
@@ -80,6 +84,12 @@ class Offers:
                 folder / "events" / f"{number}.parquet",
             )
 
+    def first(self, count: int) -> "Offers":
+        """Return the first events alone."""
+        if count == len(self.events):
+            return self
+        return Offers(self.spark, self.folder / f"first-{count}", count)
+
     @property
     def frame(self) -> DataFrame:
         return self.spark.read.parquet(str(self.folder / "events"))
@@ -91,20 +101,23 @@ class Offers:
 
 
 def write(rows: Iterable[Row], schema: pa.Schema, path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.Table.from_pylist(list(rows), schema), path)
 
 
-def measured(case: Case, offers: Offers) -> Row:
+def measured(case: Case, part: Offers) -> Row:
+    offers = part if case.events is None else part.first(case.events)
     wishes = list(market.subscriptions(case.size, broad=case.broad))
     everyone = market.people(case.size, *case.policies)
     row: Row = {"label": case.label, "size": case.size, "people": len(everyone)}
+    row["events"] = len(offers.events)
     row |= in_process(offers.events, wishes, everyone)
     row |= on_spark(offers, wishes, everyone, prune=case.prune)
     row["right"] = row["deliveries"] == row["engine_deliveries"]
     if case.sql:
-        count = min(len(offers.events), SQL_WORK // case.size)
-        row |= in_sql(offers, wishes, count) | in_duckdb(offers.events[:count], wishes, everyone)
+        count, duckdb = (work // case.size for work in (SQL_WORK, DUCKDB_WORK))
+        row |= in_sql(offers, wishes, min(len(offers.events), count))
+        row |= in_duckdb(offers.events[:duckdb], wishes, everyone)
         row["sql_ratio"] = row["feed_per_s"] / row["sql_per_s"]
         row["duckdb_ratio"] = row["feed_per_s"] / row["duckdb_per_s"]
         row["right"] &= row["duckdb_right"]
@@ -187,6 +200,7 @@ def in_duckdb(stream: list[Event], wishes: list[Subscription], everyone: list[Su
     pairs = zip(matches.events.tolist(), matches.subscribers.tolist(), strict=True)
     found = sorted((stream[event].sequence or 0, int(names[who][1:])) for event, who in pairs)
     return {
+        "duckdb_events": len(stream),
         "duckdb_per_s": rate(len(stream), lambda: database.deliveries(K))[1],
         "duckdb_right": database.matches() == found,
     }
@@ -197,6 +211,7 @@ def drop(frame: DataFrame) -> None:
 
 
 HEAD = (
+    "events",
     "built in",
     "bytes each",
     "matches per event",
@@ -226,6 +241,7 @@ def rows_of(what: str, rows: Iterable[Row]) -> list[str]:
 def cells(row: Row) -> tuple[str, ...]:
     return (
         row["label"],
+        f"{row['events']:,}",
         f"{row['seal_s']:,.0f} s",
         figure(row, "index_bytes", ",.0f"),
         figure(row, "matches", ",.1f"),

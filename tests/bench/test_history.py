@@ -24,6 +24,8 @@ def test_ratios_are_named_by_where_they_stand(history: Any) -> None:
     assert history.ratios(run(3.0)) == {"100 ours ratio": 3.0}
     by_peer = {"cases": [{"case": "wide", "batch_ratio": {"numpy": 2, "ncls": 5}}]}
     assert history.ratios(by_peer) == {"wide batch_ratio numpy": 2, "wide batch_ratio ncls": 5}
+    cases = [{"label": label, "size": 10, "ratio": number} for number, label in enumerate("ab")]
+    assert history.ratios({"sizes": cases}) == {"a 10 ratio": 0, "b 10 ratio": 1}
 
 
 def test_a_ratio_that_falls_by_more_than_a_tenth_is_named(history: Any, tmp_path: Path) -> None:
