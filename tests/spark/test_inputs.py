@@ -254,13 +254,16 @@ def test_a_session_without_rocksdb_is_refused_before_a_stream_starts(
     assert ts.feed(stream, [FORM]).isStreaming
 
 
-def test_idle_tasks_cause_a_warning(spark: SparkSession, odd: DataFrame) -> None:
+def test_idle_tasks_of_a_stream_cause_a_warning(spark: SparkSession, odd: DataFrame) -> None:
     before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "200")
+    rows = spark.readStream.format("rate").load()
+    stream = rows.selectExpr("string(value) id", "timestamp published_at", "true flag")
     try:
         with pytest.warns(UserWarning, match="is 200, but at most 8 tasks.*8 or fewer") as told:
-            ts.feed(odd, [FORM])
+            ts.feed(stream, [FORM])
         assert told[0].filename == __file__
+        assert ts.feed(odd, [FORM]).rdd.getNumPartitions() == 8
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
 

@@ -283,7 +283,10 @@ def _start(
 
 
 def check_session(frame: DataFrame, buckets: int) -> None:
-    """Refuse a session that cannot keep windows in its streams; warn if most tasks are idle."""
+    """Refuse a session that cannot keep windows in its streams; warn if most tasks are idle.
+
+    A batch has no more tasks than buckets, whatever the session says.
+    """
     conf = frame.sparkSession.conf
     for key, needed in STATE_STORE.items():
         has = str(conf.get(key))
@@ -293,7 +296,7 @@ def check_session(frame: DataFrame, buckets: int) -> None:
                 f"windows need RocksDB; first call\n  spark.conf.set({key!r}, {needed!r})"
             )
     tasks = int(conf.get(SHUFFLE) or 0)
-    if tasks > MAX_TASKS_PER_BUCKET * buckets:
+    if frame.isStreaming and tasks > MAX_TASKS_PER_BUCKET * buckets:
         warnings.warn(
             f"{SHUFFLE} is {tasks}, but at most {buckets} tasks of a batch have a bucket to work "
             f"on; the others start Python for nothing. Set it to {buckets} or fewer before a "

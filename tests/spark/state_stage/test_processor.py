@@ -1,6 +1,7 @@
 """The state operator in real streams: clocks that close periods, and other numbers of buckets."""
 
 import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,15 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from tests.spark.state_stage.test_bucket import by_engine
 from tests.spark.test_api import as_forms, in_order, read, run, stream, write_files
 
 import tidings.spark as ts
 from tidings import Event, Periodic, Policy, Subscriber, Subscription, TidingsError
 from tidings.formats.files import write_events
-from tidings.spark.state_stage.processor import clock_ticks
+from tidings.spark.session import SHUFFLE
+from tidings.spark.state_stage.processor import clock_ticks, spread
 from tidings.testing import workload
 
 pytestmark = pytest.mark.spark
@@ -107,3 +110,19 @@ def test_a_new_query_continues_with_the_state_of_fewer_buckets(
     write_events([Event("new", {"x": 1}, published_at=10**6, sequence=99)], first / "new.jsonl")
     with pytest.raises(StreamingQueryException, match="has 2 buckets, but the option buckets is 5"):
         run(ts.outcomes(stream(spark, first), work.subscriptions, work.subscribers, buckets=5), out)
+
+
+@pytest.mark.parametrize("buckets", [1, 8, 12])
+def test_tasks_of_a_batch_have_equally_many_buckets(spark: SparkSession, buckets: int) -> None:
+    numbers = spark.range(buckets).select(f.col("id").cast("int").alias("bucket"))
+    tasks = spread(numbers, buckets).select(f.spark_partition_id()).collect()
+    sizes = Counter(task for (task,) in tasks).values()
+    assert len(sizes) == min(buckets, int(spark.conf.get(SHUFFLE) or 0))
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_batch_is_shuffled_once(spark: SparkSession) -> None:
+    events = spark.createDataFrame([("e", 0, 1)], "id string, published_at long, x long")
+    deliveries: Any = ts.feed(events, SUBSCRIPTIONS, until=10)
+    plan = deliveries._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Exchange") == 1

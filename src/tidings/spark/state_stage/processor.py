@@ -30,6 +30,7 @@ from tidings.spark.bisect_failures import attempt, bisect
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import MicroBatch, batch_of_task
 from tidings.spark.match_stage.stage import BUCKET_ROWS, tick_row
+from tidings.spark.session import SHUFFLE
 from tidings.spark.state_stage import outcomes
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.outcomes import ArrivedRows, late_rows, pack_rows
@@ -282,7 +283,9 @@ def run_buckets(
     schema = from_arrow_schema(DELIVERIES) if only_deliveries else OUTCOMES
     if not rows.isStreaming and state is None:
         alone = BucketRunner(policies, settings._replace(alone=True), read)
-        return rows.groupBy("bucket").applyInArrow(alone.in_batch(), schema)
+        return (
+            spread(rows, settings.buckets).groupBy("bucket").applyInArrow(alone.in_batch(), schema)
+        )
     runner = BucketRunner(policies, settings, read)
     packed = rows.groupBy("bucket").transformWithStateInPandas(
         BucketProcessor(runner),
@@ -292,6 +295,15 @@ def run_buckets(
         initialState=None if state is None else state.groupBy("bucket"),
     )
     return packed.mapInArrow(unpack_outcomes, schema)
+
+
+def spread(rows: DataFrame, buckets: int) -> DataFrame:
+    """Return rows with as many buckets in each partition, as far as they can be divided.
+
+    By hash, one of two tasks would have 5 of 8 buckets, or 8 of 12, and the other would wait.
+    """
+    tasks = int(rows.sparkSession.conf.get(SHUFFLE) or 0)
+    return rows.repartitionById(max(1, min(tasks, buckets)), "bucket")
 
 
 def unpack_outcomes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
