@@ -27,12 +27,12 @@ Ratios = dict[str, float]
 
 
 def is_busy(machine: dict[str, Any]) -> bool:
-    """Return whether other processes took more than half a core when a run began.
+    """Return whether other processes took more than half a core when a run began, or during it.
 
     Older results know only the load, which includes the bench that ran before.
     """
-    used = machine.get("others", machine.get("load"))
-    return isinstance(used, int | float) and used > BUSY
+    used = [machine.get("others", machine.get("load")), machine.get("others_during")]
+    return any(isinstance(cores, int | float) and cores > BUSY for cores in used)
 
 
 def ratios(result: Any) -> Ratios:

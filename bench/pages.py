@@ -9,14 +9,42 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import history
 
+from tidings.lab.capacity.processor_time import processor_seconds
+
 RESULTS = Path(__file__).parent / "results"
+STAT = Path("/proc/stat")
 Result = dict[str, Any]
+
+
+class Used(NamedTuple):
+    """Seconds so far: elapsed, of all processors, and of those for this bench and its processes."""
+
+    elapsed_s: float
+    busy_s: float
+    own_s: float
+
+    @classmethod
+    def now(cls) -> "Used | None":
+        """Return what was used so far; None on a system that does not tell."""
+        if not STAT.exists():
+            return None
+        ticks = sum(map(int, STAT.read_text().split()[1:4]))
+        busy_s = ticks / os.sysconf("SC_CLK_TCK")
+        return cls(time.perf_counter(), busy_s, processor_seconds())
+
+    def others_since(self, before: "Used") -> float:
+        """Return how many cores other processes used meanwhile."""
+        others_s = self.busy_s - before.busy_s - (self.own_s - before.own_s)
+        return round(max(0.0, others_s) / (self.elapsed_s - before.elapsed_s), 1)
+
+
+BEGAN = Used.now()
 
 
 def arguments(doc: str, quick: str) -> argparse.ArgumentParser:
@@ -37,6 +65,8 @@ def publish(
     A run fails if one of its ratios has fallen by more than a tenth since the last quiet run.
     """
     result["machine"]["load_after"] = load()
+    if BEGAN is not None and (now := Used.now()) is not None:
+        result["machine"]["others_during"] = now.others_since(BEGAN)
     text = page(result)
     print(json.dumps(result) if options.json else text)
     if not options.quick:
@@ -72,12 +102,11 @@ def load() -> float:
 
 def others() -> float:
     """Return how many cores other processes use, over half a second in which this one sleeps."""
-    stat = Path("/proc/stat")
-    if not stat.exists():
+    if not STAT.exists():
         return load()
     ticks = []
     for pause_s in (0.5, 0):
-        user, nice, system, idle, *_ = map(int, stat.read_text().split()[1:5])
+        user, nice, system, idle, *_ = map(int, STAT.read_text().split()[1:5])
         ticks.append((user + nice + system, idle))
         time.sleep(pause_s)
     (busy, idle), (busy_after, idle_after) = ticks

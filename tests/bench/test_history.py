@@ -53,8 +53,17 @@ def test_runs_on_a_busy_machine_are_kept_and_not_compared(history: Any, tmp_path
     assert [json.loads(line)["busy"] for line in path.read_text().splitlines()] == [False, True]
 
 
-def test_a_fall_fails_the_run(module: Module, history: Any, tmp_path: Path) -> None:
+def test_a_run_that_others_disturbed_is_marked(history: Any) -> None:
+    assert not history.is_busy({"others": 0.1, "others_during": 0.2})
+    assert history.is_busy({"others": 0.1, "others_during": 0.9})
+    assert history.is_busy({"load": 3.0})
+
+
+def test_a_fall_fails_the_run(
+    module: Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = module("pages")
+    monkeypatch.setattr(pages, "BEGAN", None)  # other tests may run meanwhile
     wanted = type("Wanted", (), {"json": False, "quick": False})()
     pages.publish("box", run(10.0), lambda _: "# Box", wanted)
     with pytest.raises(SystemExit, match="100 ours ratio was 10 at a, and is 5"):

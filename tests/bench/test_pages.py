@@ -23,12 +23,20 @@ def test_a_result_is_printed_and_written_unless_quick(
     module("pages").publish("beads", result, lambda content: f"# {content['found']}\n", options)
     printed = capsys.readouterr().out
     assert json.loads(printed) == result if as_json else printed == "# 3\n\n"
-    assert result["machine"].keys() == {"cpu", "load_after"}  # type: ignore[attr-defined]
+    assert result["machine"].keys() == {"cpu", "load_after", "others_during"}  # type: ignore[attr-defined]
     if quick:
         assert list(tmp_path.iterdir()) == []
     else:
         assert (tmp_path / "beads.md").read_text() == "# 3\n"
         assert json.loads((tmp_path / "beads.json").read_text()) == result
+
+
+def test_what_a_bench_uses_itself_is_not_that_of_others(module: Load) -> None:
+    used = module("pages").Used
+    before, after = used(100.0, 40.0, 5.0), used(110.0, 59.0, 15.0)
+    assert after.others_since(before) == 0.9
+    assert after._replace(own_s=25.0).others_since(before) == 0.0
+    assert (now := used.now()) is None or now.own_s <= now.busy_s
 
 
 def test_the_machine_includes_the_commit(module: Load) -> None:
