@@ -1,10 +1,12 @@
 """SMTP: what the server says decides what becomes of a mail, and secrets stay secret."""
 
 import smtplib
+import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest.mock import Mock
 
@@ -151,6 +153,42 @@ def test_a_server_that_is_down_is_tried_again() -> None:
         outcome = send_mail(settings, TO, mail(settings))
     assert outcome.status is Status.FAILED
     assert f"127.0.0.1:{settings.port}: ConnectionRefusedError" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"security": "starttls"}, "STARTTLS extension not supported"),
+        ({"security": "tls"}, "SSLError"),
+        ({"user": "tidings", "password": PASSWORD}, "AUTH extension not supported"),
+    ],
+)
+def test_a_server_that_cannot_do_what_is_set_is_tried_again(
+    box: Mailbox, more: dict[str, str], reason: str
+) -> None:
+    """It is not the recipient's fault, and may be mended."""
+    settings, before = local(box, **more), len(box.mails)
+    outcome = send_mail(settings, TO, mail(settings))
+    assert outcome.status is Status.FAILED
+    assert reason in outcome.reason
+    assert PASSWORD not in outcome.reason
+    assert len(box.mails) == before
+
+
+def test_what_answers_may_be_no_mail_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        foreign = Mailbox()
+        foreign.port = server.getsockname()[1]
+
+        def greet() -> None:
+            with server.accept()[0] as connection:
+                connection.sendall(b'INFO {"port": 4222}\r\n')
+
+        greeter = Thread(target=greet)
+        greeter.start()
+        outcome = send_mail(local(foreign), TO, mail(local(foreign)))
+        greeter.join(60)
+    assert outcome == (Status.FAILED, 'no mail server answered, but: {"port": 4222}', 0)
 
 
 def test_passwords_travel_encrypted_to_a_server_that_is_known(

@@ -103,6 +103,10 @@ def send_mail(settings: SmtpSettings, to: str, mail: bytes) -> Outcome:
         connections.close_idle()
 
 
+class _NoUtf8Error(Exception):
+    """The server does not take the name of a mailbox."""
+
+
 class SmtpConnections:
     """A pool of connections to one mail server; each sends one mail after another.
 
@@ -163,7 +167,7 @@ class SmtpConnections:
             return _answer(error.smtp_code, error.smtp_error, is_final=True)
         except smtplib.SMTPResponseException as error:
             return _answer(error.smtp_code, error.smtp_error, is_final=False)
-        except smtplib.SMTPNotSupportedError:
+        except _NoUtf8Error:
             return Outcome(Status.REFUSED, _NO_UTF8)
         except (smtplib.SMTPException, OSError, ValueError) as error:
             reason = f"{self._settings.host}:{self._settings.port}: {described(error)}"
@@ -222,7 +226,7 @@ def _send_envelope(smtp: smtplib.SMTP, sender: str, to: str, size: int) -> None:
     smtp.command_encoding = "ascii"
     if not to.isascii():  # RFC 6531
         if not smtp.has_extn("smtputf8"):
-            raise smtplib.SMTPNotSupportedError
+            raise _NoUtf8Error
         options += ["SMTPUTF8", "BODY=8BITMIME"]
         smtp.command_encoding = "utf-8"
     mail = " ".join((f"MAIL FROM:{smtplib.quoteaddr(sender)}", *options))
@@ -317,5 +321,6 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext:
 def _answer(code: int, text: bytes | str, *, is_final: bool) -> Outcome:
     words = text.decode(errors="replace") if isinstance(text, bytes) else text
     refused = is_final and 500 <= code < 600
-    reason = plain_line(f"the mail server answered {code} {words}", _REASON_CHARACTERS)
+    start = f"the mail server answered {code}" if code >= 0 else "no mail server answered, but:"
+    reason = plain_line(f"{start} {words}", _REASON_CHARACTERS)
     return Outcome(Status.REFUSED if refused else Status.FAILED, reason)
