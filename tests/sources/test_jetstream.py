@@ -1,12 +1,14 @@
 """Streams of a NATS server: every message once and in order, through deletions and kills."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import pytest
+from tests.channels.mailbox import make_certificate
 from tests.channels.sending import channel_of, declared, deliver, send_all
 from tests.kill.process import KILLS
 from tests.kill.stream import write_stream
@@ -17,6 +19,7 @@ from tests.sources.nats_servers import NatsServer, running_nats
 from tests.sources.pipelines import check, lines, run_here, write_config
 
 from tidings.channels.jetstream import JetStreamTransport
+from tidings.channels.transport import Secret
 from tidings.errors import SourceError
 from tidings.formats.messages import MessageForm
 from tidings.sources.jetstream import JetStreamReader, open_reader, read_options
@@ -170,6 +173,39 @@ def test_a_wrong_password_is_refused_without_being_shown(tmp_path: Path) -> None
         right = open_reader({**options, "password": "right"}, None)
         with pytest.raises(SourceError, match="there is no stream 'S'"):
             right.latest()
+
+
+def test_tls_is_used_or_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = str(make_certificate(tmp_path))
+    login, account = ("--user", "ann", "--pass", "right"), {"user": "ann", "password": "right"}
+    (tmp_path / "plain").mkdir()
+    with (
+        running_nats(tmp_path, *login, "--tlscert", certificate, "--tlskey", certificate) as safe,
+        running_nats(tmp_path / "plain", *login) as plain,
+        open_store(tmp_path / "tidings.db") as store,
+    ):
+        safe_url, url = (re.sub(r"^\w+", "tls", each.address) for each in (safe, plain))
+        options = {"stream": "S", **account, "patienceMs": "2000"}
+        deliver(store, 0, "e0")
+
+        def read(server: str, **more: str) -> str:
+            with pytest.raises(SourceError) as caught:
+                open_reader({**options, "servers": server, **more}, None).latest()
+            return str(caught.value)
+
+        def send(server: str) -> str:
+            transport = JetStreamTransport((server,), "S.x", "ann", Secret(value="right"))
+            send_all(store, declared("nats", transport), patience_s=0)
+            store.channels.resume(channel_of(store).key)
+            return str(channel_of(store).reason)
+
+        assert "certificate" in read(safe_url)
+        assert "certificate" in send(safe_url)
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        assert "there is no stream 'S'" in read(safe_url)
+        assert "no stream listens" in send(safe_url)
+        assert "does not use TLS" in read(url, patienceMs="600000")
+        assert "does not use TLS" in send(url)
 
 
 def test_a_file_of_credentials_opens_sources_and_channels(tmp_path: Path) -> None:

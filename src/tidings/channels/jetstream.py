@@ -177,8 +177,9 @@ class JetStreamConnection:
 
 async def _connect(transport: JetStreamTransport) -> Any:
     try:
-        from nats.aio.client import Client
         from nats.errors import NoServersError
+
+        from tidings.formats.nats_client import NatsClient
     except ImportError as error:
         raise needs("nats", error) from None
     options: dict[str, Any] = {
@@ -194,7 +195,7 @@ async def _connect(transport: JetStreamTransport) -> Any:
         """Keep an error; the library would log each."""
         errors[:] = [error]
 
-    client = Client()
+    client = NatsClient()
     try:
         await client.connect(
             list(transport.servers),

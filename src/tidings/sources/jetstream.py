@@ -1,7 +1,7 @@
 """`tidings-nats`: the messages of a stream of NATS JetStream, by their sequence numbers.
 
 Each range is read by a consumer of its own that acknowledges nothing, so the position that the
-caller keeps is the only one. This is the only import of nats.
+caller keeps is the only one.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from tidings.errors import SourceError, shown
 from tidings.formats.event_source import NATS
+from tidings.formats.nats_client import NatsClient, NoEncryptionError
 from tidings.formats.redaction import Hide, hider_of, is_server, shown_server
 from tidings.sources.offsets import (
     OffsetForm,
@@ -197,13 +197,15 @@ class JetStreamReader:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
         options, failures = self._options, list[str]()
-        client: Any = Client()
+        client: Any = NatsClient()
         deadline = time.monotonic() + options.patience_s
 
         async def note(error: Exception) -> None:
             failures.append(str(error) or type(error).__name__)
-            is_final = "authorization" in failures[-1].lower() or time.monotonic() > deadline
-            if is_final and not client.is_connected:
+            is_wrong = (
+                isinstance(error, NoEncryptionError) or "authorization" in failures[-1].lower()
+            )
+            if (is_wrong or time.monotonic() > deadline) and not client.is_connected:
                 raise error  # which ends the attempts to connect
 
         try:
