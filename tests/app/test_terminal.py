@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,13 @@ def test_no_command_prints_escape_sequences(
     result = CliRunner().invoke(app, [*command, *as_json])
     assert is_harmless(result.output), result.output
     assert "is a bug" not in result.output
+
+
+def test_no_warning_prints_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a server answered may be in one."""
+    CliRunner().invoke(app, ["store", "list", "missing.db"])
+    assert logging.lastResort is not None
+    logging.lastResort.handle(logging.makeLogRecord({"msg": f"it said {HOSTILE}"}))
+    printed = capsys.readouterr().err
+    assert printed.startswith("it said ")
+    assert is_harmless(printed)

@@ -4,6 +4,7 @@ Such a sequence could hide lines, rename the window, or write to the clipboard.
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -37,6 +38,13 @@ def json_line(form: object) -> str:
     """
     text = json.dumps(form, ensure_ascii=False).encode(errors="backslashreplace").decode()
     return _UNESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+class SafeFormatter(logging.Formatter):
+    """Formats what is logged without control characters: it may repeat what a server answered."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 class SafeConsole(Console):

@@ -14,7 +14,7 @@ from threading import Event, Timer
 from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from tidings.errors import SourceError, shown
+from tidings.errors import SourceError, message, shown
 from tidings.formats.public_address import is_public
 from tidings.formats.redaction import shown_server
 
@@ -106,7 +106,7 @@ def _request(
     except (OSError, HTTPException, ValueError) as error:
         if isinstance(error, SourceError):
             raise
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or message(error)
         raise SourceError(f"no answer: {reason}") from None
     finally:
         limit.cancel()

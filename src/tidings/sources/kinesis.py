@@ -138,7 +138,7 @@ class KinesisStream:
     @cached_property
     def _client(self) -> Any:
         settings: Any = self._options.client
-        config = Config(retries=_RETRIES, connect_timeout=5, read_timeout=30)
+        config = Config(retries=_RETRIES, connect_timeout=5, read_timeout=10)
         try:
             return boto3.client("kinesis", config=config, **settings)
         except (BotoCoreError, ValueError) as error:

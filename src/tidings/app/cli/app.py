@@ -1,5 +1,6 @@
 """The application object that all commands belong to, and what they share."""
 
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from tidings import __version__
-from tidings.app.terminal import SafeConsole, json_line, printable
+from tidings.app.terminal import SafeConsole, SafeFormatter, json_line, printable
 from tidings.compiled.jit import write_progress
 from tidings.errors import TidingsError, clipped, message
 from tidings.formats.redaction import may_hide_password
@@ -105,6 +106,8 @@ def tidings(
     The k best events for each subscriber, and the k best subscriptions for each event.
     """
     write_progress()
+    if logging.lastResort is not None:  # which prints what no handler of ours does
+        logging.lastResort.setFormatter(SafeFormatter())
 
 
 def print_json(form: dict[str, Any]) -> None:

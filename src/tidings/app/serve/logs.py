@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
+from tidings.app.terminal import SafeFormatter
+
 
 class JsonLines(logging.Formatter):
     """One JSON object per line."""
@@ -26,7 +28,7 @@ class JsonLines(logging.Formatter):
 def start_logging(kind: Literal["text", "json"]) -> None:
     """Write the log of this process to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    text = SafeFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JsonLines() if kind == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
