@@ -106,7 +106,7 @@ class TransportForm:
 
     def secret(self, name: str) -> Secret | None:
         """Return a secret: a text, or a table `{env = "NAME"}`; None if the key is missing."""
-        return None if name not in self._form else _read_secret(name, self._form[name])
+        return None if name not in self._form else read_secret(name, self._form[name])
 
     def options(self, name: str) -> dict[str, Secret]:
         """Return a table of options, any of which may be secret; dotted keys are joined."""
@@ -135,7 +135,8 @@ class TransportForm:
         return str(value)
 
 
-def _read_secret(name: str, value: object) -> Secret:
+def read_secret(name: str, value: object) -> Secret:
+    """Return a secret from a config: a text, or a table `{env = "NAME"}`."""
     if isinstance(value, str) and value:
         return Secret(value=value)
     if isinstance(value, Mapping) and set(value) == {"env"}:
@@ -154,7 +155,7 @@ def _flatten(name: str, table: Mapping[str, Any], prefix: str) -> Iterator[tuple
             yield key, Secret(value=str(value).lower())
         else:
             is_number = isinstance(value, int | float)
-            yield key, _read_secret(f"{name} {key}", str(value) if is_number else value)
+            yield key, read_secret(f"{name} {key}", str(value) if is_number else value)
 
 
 def needs(extra: str, error: ImportError) -> TidingsError:

@@ -27,6 +27,17 @@ def test_settings_are_flat_text():
     assert read_settings("[spark]", form) == {"a.b.c": "1.5", "on": "true", "name": "x"}
 
 
+def test_a_setting_may_be_in_a_variable(monkeypatch):
+    form = {"sasl": {"password": {"env": "BROKER_PASSWORD"}}}
+    with pytest.raises(InvalidForm, match=r"^options the environment variable BROKER_PASSWORD"):
+        read_settings("options", form)
+    monkeypatch.setenv("BROKER_PASSWORD", "Sw0rdfish")
+    assert read_settings("options", form) == {"sasl.password": "Sw0rdfish"}
+    for wrong in ("A B", ["A"], ""):
+        with pytest.raises(InvalidForm, match=r"^options password must be a string, or name a"):
+            read_settings("options", {"password": {"env": wrong}})
+
+
 def test_a_secret_setting_of_the_wrong_type_is_not_shown():
     with pytest.raises(InvalidForm) as error:
         read_settings("options", {"password": ["Sw0rdfish"]})

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.errors import InvalidForm
+from tidings.channels.transport import read_secret
+from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.json_forms import fields
 from tidings.formats.redaction import HIDDEN, is_secret, shown_safely
 from tidings.formats.toml_file import Form
@@ -36,6 +37,8 @@ def _type_name(value: object) -> str:
 def read_settings(label: str, form: object) -> dict[str, str]:
     """Return a table of settings as Spark expects them: values as text, dotted keys joined.
 
+    The value of a table `{env = "NAME"}` is that of the environment variable.
+
     >>> read_settings("[source.options]", {"kafka": {"bootstrap": {"servers": "a:1"}}, "rows": 5})
     {'kafka.bootstrap.servers': 'a:1', 'rows': '5'}
     """
@@ -45,8 +48,11 @@ def read_settings(label: str, form: object) -> dict[str, str]:
 
 
 def _flatten(label: str, form: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    for name, value in form.items():
-        key = f"{prefix}{name}"
+    for name, given in form.items():
+        key, value = f"{prefix}{name}", given
+        if isinstance(given, Mapping) and set(given) == {"env"}:
+            with prefix_errors(f"{label} ", raised=InvalidForm):
+                value = read_secret(key, given).reveal()
         if isinstance(value, Mapping):
             yield from _flatten(label, value, f"{key}.")
         elif isinstance(value, bool):
