@@ -262,8 +262,9 @@ class Dispatcher:
     ) -> Channel | None:
         """Record the outcome of a page; return the channel if it continues, or else release it."""
         if progress.failures:
-            level = logging.WARNING if progress.disabled else logging.INFO
             count, reason = progress.failures, progress.reason
+            is_news = count == 1 or progress.disabled
+            level = logging.WARNING if is_news else logging.INFO
             _LOG.log(level, "channel %s, failure %d: %s", channel.id, count, reason)
 
         def note(store: Transactions) -> Channel | None:
