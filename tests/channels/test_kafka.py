@@ -1,6 +1,7 @@
 """Kafka against librdkafka's mock cluster: order, keys, headers, and trouble."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,7 @@ def test_brokers_that_are_away_fail_the_channel_and_lose_nothing(
     away = declared("kafka", KafkaTransport("127.0.0.1:1", "back", options))
     send_all(store, away, patience_s=0)
     assert channel_of(store).failures == 1
+    assert re.search(r"timed out \(.*refused", str(channel_of(store).reason))
     assert store.channels.backlog(channel_of(store).key).waiting == 5
     send_all(store, declared("kafka", KafkaTransport(brokers.address, "back")))
     records = received(brokers, "back", 5)

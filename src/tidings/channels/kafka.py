@@ -74,6 +74,8 @@ class KafkaSender:
     batch: int = _PAGE
     in_order: bool = True
     _producer: Any = field(default=None, init=False)
+    _trouble: str = field(default="", init=False)
+    """What last went wrong with a broker, which a message that times out does not say."""
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         return await asyncio.to_thread(self._send, messages)
@@ -84,7 +86,7 @@ class KafkaSender:
     def _send(self, messages: Sequence[Message]) -> list[Outcome]:
         library = _library()
         try:
-            self._producer = self._producer or library.Producer(self._settings())
+            self._producer = self._producer or library.Producer(self._settings(library))
         except library.KafkaException as error:
             raise TidingsError(self._reason(error)) from None
         outcomes: list[Outcome] = [_NO_ANSWER] * len(messages)
@@ -121,7 +123,9 @@ class KafkaSender:
     def _failure(self, library: Any, error: Any) -> Outcome:
         code = error.code() if hasattr(error, "code") else None
         refused = code == library.KafkaError.MSG_SIZE_TOO_LARGE
-        return Outcome(Status.REFUSED if refused else Status.FAILED, self._reason(error))
+        late = code == library.KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - so the library names it
+        why = f" ({self._trouble})" if late and self._trouble else ""
+        return Outcome(Status.REFUSED if refused else Status.FAILED, self._reason(error, why))
 
     def _abandon(self) -> None:
         """Drop what is still in the producer: it is sent again, in order, by the next one."""
@@ -130,7 +134,13 @@ class KafkaSender:
             producer.purge()
             producer.flush(1.0)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, library: Any) -> dict[str, Any]:
+        self._trouble = ""
+
+        def note(error: Any) -> None:
+            if error.code() != library.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+                self._trouble = error.str()
+
         options = {name: value.reveal() for name, value in self.transport.options.items()}
         return {
             "linger.ms": 5,
@@ -139,12 +149,12 @@ class KafkaSender:
             **options,
             "bootstrap.servers": self.transport.servers,
             "enable.idempotence": True,
-            "error_cb": lambda _: None,  # the outcome of each message says what is wrong
+            "error_cb": note,
         }
 
-    def _reason(self, error: Any) -> str:
+    def _reason(self, error: Any, why: str = "") -> str:
         text = error.str() if hasattr(error, "str") else str(error)
-        return self.transport.hide(f"{self.transport.servers}: {text}")[:500]
+        return self.transport.hide(f"{self.transport.servers}: {text}{why}")[:500]
 
 
 def _library() -> Any:
