@@ -56,7 +56,10 @@ def rule_set(policy: Policy, owed: bool) -> RuleSet:
     best_only = policy.diversify.name == "none"
     remembers = any(isinstance(part, Quota) for part in parts)
     ringed = sum(isinstance(part, Different | Quota) for part in parts)
-    chain = ChainCodes(policy.k, best_only, any(measured), remembers, ringed, decay_codes(policy))
+    holding = sum(isinstance(part, Different) for part in parts)
+    chain = ChainCodes(
+        policy.k, best_only, any(measured), remembers, ringed, holding, decay_codes(policy)
+    )
     local = [None if isinstance(calendar, EqualPeriods) else calendar for calendar in calendars]
     return RuleSet(codes, chain, [*local, *([None] if owed else [])], compared)
 

@@ -19,7 +19,7 @@ from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.layout import (
     AT,
     EVENT,
-    KEPT_ROW,
+    KEPT_SLOT,
     KeptGaps,
     MeasuredGaps,
     Picks,
@@ -52,12 +52,11 @@ class ComparedEvents:
             return
         self._add(picks.columns[:, PICKED_EVENT].copy())
         self._add_restored(rows)
-        # No gap is kept from run to run: a row of features may have another event by then.
-        size = len(self._features.columns.rows.starts)
+        # No gap is kept from run to run: a slot may have another event by then.
+        size = len(self._events.us)
         if size > len(self.kept.gap):
-            size += size // 4
             self.kept = self.kept._replace(turn=np.zeros(size, np.int64), gap=np.zeros(size))
-        self.kept.state[KEPT_ROW] = -1
+        self.kept.state[KEPT_SLOT] = -1
 
     def _add_restored(self, rows: Int32s) -> None:
         """Compute the features of what restored rows refer to, before they are used."""

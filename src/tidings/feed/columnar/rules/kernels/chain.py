@@ -143,11 +143,14 @@ def has_room(
     # Earlier rules too: `different` remembers what is delivered at the end of the chain.
     for rule in range(places):
         line, kind = row * places + rule, codes.kind[rule]
-        verdicts += arrays.lists[line, HELD] + 3 * more
+        verdicts += 3 * more
         if kind == DIFFERENT:
             fits = fits and reserve_got(arrays, row * ringed + rule, more)
         elif kind == QUOTA and place == 0:  # what another rule releases was chosen before
             fits = fits and reserve_rank(arrays, row * ringed + rule)
+        if rule < arrays.chain.holding:
+            continue
+        verdicts += arrays.lists[line, HELD]
         if rule >= place and can_hold(arrays, row, rule, us):
             wanted = min(arrays.lists[line, HELD] + more, most_held(arrays, rule))
             fits = fits and reserve_cells(arrays, line, wanted)
@@ -208,7 +211,7 @@ def deliver(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: 
 def set_deadline(arrays: RuleArrays, output: RuleOutput, row: int) -> None:
     """Set the first end of the lines of a row that hold something."""
     places, first = len(arrays.codes.kind), FAR
-    for line in range(row * places, (row + 1) * places):
+    for line in range(row * places + arrays.chain.holding, (row + 1) * places):
         if arrays.lists[line, HELD] > 0:
             first = min(first, arrays.end[line])
     # The caller looks for moved deadlines only if there are any, since most turns move none.
@@ -316,13 +319,12 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
         return
     start, size = int64(rings[ring, RING]), rings[ring, SIZE]
     if kind == DIFFERENT:
-        # Times are read at the front, and one is written at the back; all slots are read.
-        oldest = ring_cell(arrays, got.slabs, ring, 0)
         last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
-        prefetch(got.us, oldest)
-        prefetch(got.us, min(oldest + size, last))
+        for cell in range(start, last, VALUES_IN_LINE):
+            prefetch(got.us, cell)
         for cell in range(start, last, SLOTS_IN_LINE):
             prefetch(got.slot, cell)
+        prefetch(got.us, last)
         prefetch(got.slot, last)
         return
     # A full ring overwrites the oldest, any other one writes behind the newest.
@@ -342,7 +344,7 @@ def prefetch_lines(arrays: RuleArrays, row: int) -> None:
     prefetch(arrays.heads, row * HEAD_WIDTH)
     prefetch(arrays.paused, row)
     prefetch(arrays.end, row * places)
-    for line in range(row * places, (row + 1) * places):
+    for line in range(row * places + arrays.chain.holding, (row + 1) * places):
         prefetch(arrays.lists, line * LIST_WIDTH)
     for ring in range(row * ringed, (row + 1) * ringed):
         # A row may lie in two lines of the cache, and all of it is read.
@@ -356,7 +358,7 @@ def prefetch_pools(arrays: RuleArrays, row: int) -> None:
     lists, held_pool, codes = arrays.lists, arrays.held, arrays.codes
     for place in range(arrays.chain.ringed):
         prefetch_ring(arrays, row * arrays.chain.ringed + place, codes.kind[place])
-    for line in range(row * len(codes.kind), (row + 1) * len(codes.kind)):
+    for line in range(row * len(codes.kind) + arrays.chain.holding, (row + 1) * len(codes.kind)):
         if lists[line, SLAB_CLASS] >= 0:
             start, held = int64(lists[line, SLAB]), lists[line, HELD]
             # A search may read any of the values, and begins in the middle.
@@ -374,7 +376,7 @@ def prefetch_cells(arrays: RuleArrays, row: int) -> None:
     A list that is as long as it may be drops its worst, and takes that cell.
     """
     lists, held, places = arrays.lists, arrays.held, len(arrays.codes.kind)
-    for line in range(row * places, (row + 1) * places):
+    for line in range(row * places + arrays.chain.holding, (row + 1) * places):
         if lists[line, SLAB_CLASS] >= 0:
             last = capacity_of(held.slabs, lists[line, SLAB_CLASS]) - 1
             position = min(int64(lists[line, HELD]), last)

@@ -11,7 +11,8 @@ from tidings.feed.columnar.rules.kernels.layout import (
     AT,
     DETAIL,
     EVENT,
-    KEPT_ROW,
+    FRONT,
+    KEPT_SLOT,
     KEPT_TURN,
     OTHER,
     RING,
@@ -32,49 +33,53 @@ class Nearest(NamedTuple):
 
 
 @inlined
-def begin_gaps(arrays: RuleArrays, mine: int) -> int:
-    """Return the number of the gaps from a row of features, which makes those of others stale."""
+def begin_gaps(arrays: RuleArrays, slot: int) -> int:
+    """Return the number of the gaps from an event, which makes those of others stale."""
     state = arrays.kept.state
-    if state[KEPT_ROW] != mine:
-        state[KEPT_ROW] = mine
+    if state[KEPT_SLOT] != slot:
+        state[KEPT_SLOT] = slot
         state[KEPT_TURN] += 1
     return int64(state[KEPT_TURN])
 
 
 @inlined
-def kept_gap(arrays: RuleArrays, turn: int, mine: int, other: int) -> float:
-    """Return the distance between two rows of features, measured once in a turn."""
-    kept, rows = arrays.kept, arrays.features.rows
-    if kept.turn[other] != turn:
-        kept.turn[other] = turn
-        if len(rows.weights) == 0:
-            kept.gap[other] = rounded(row_distance(rows, mine, other))
-        else:
-            kept.gap[other] = rounded(weighted_distance(rows, mine, other, arrays.partials))
-    return kept.gap[other]
+def measured_gap(arrays: RuleArrays, slot: int, other: int) -> float:
+    """Return the distance between two events, infinite if only the id of one is known."""
+    rows, mine, theirs = arrays.features.rows, arrays.features.row[slot], arrays.features.row[other]
+    if mine < 0 or theirs < 0:
+        return math.inf
+    if len(rows.weights) == 0:
+        return float(rounded(row_distance(rows, mine, theirs)))
+    return float(rounded(weighted_distance(rows, mine, theirs, arrays.partials)))
 
 
 @inlined
-def nearest_got(arrays: RuleArrays, ring: int, slot: int) -> Nearest:
-    """Return the nearest received event; of equally near ones, the last."""
-    row_of, slots, best, nearest = arrays.features.row, arrays.got.slot, math.inf, -1
-    mine, size = row_of[slot], arrays.rings[ring, SIZE]
-    if mine < 0 or size == 0:  # only its id is known
+def nearest_got(arrays: RuleArrays, ring: int, slot: int, oldest: int, least: float) -> Nearest:
+    """Return the nearest received event below a distance; of equally near ones, the last.
+
+    Events that were received by an instant are removed meanwhile.
+    """
+    kept, us, slots, rings = arrays.kept, arrays.got.us, arrays.got.slot, arrays.rings
+    size, best, nearest, expired = int64(rings[ring, SIZE]), least, -1, 0
+    if size == 0:
         return Nearest(-1, best)
-    turn = begin_gaps(arrays, mine)
-    cell = ring_cell(arrays, arrays.got.slabs, ring, 0)
-    # Written out, since the place of the ring would be read again for each entry.
-    behind = int64(arrays.rings[ring, RING]) + ring_capacity(arrays, arrays.got.slabs, ring)
+    turn, start = begin_gaps(arrays, slot), int64(rings[ring, RING])
+    capacity, front = ring_capacity(arrays, arrays.got.slabs, ring), int64(rings[ring, FRONT])
+    cell, behind = start + front, start + capacity
+    # One loop without branches that depend on the ring: the CPU would guess them wrongly, which
+    # takes longer than the comparisons.
     for nth in range(size):
-        other = row_of[slots[cell]]
-        if other >= 0:
-            gap = kept_gap(arrays, turn, mine, other)
-            if gap <= best:
-                best, nearest = gap, nth
-        cell += 1
-        if cell == behind:
-            cell = int64(arrays.rings[ring, RING])
-    return Nearest(nearest, best)
+        other = slots[cell]
+        if kept.turn[other] != turn:
+            kept.turn[other], kept.gap[other] = turn, measured_gap(arrays, slot, other)
+        expired += 1 if us[cell] <= oldest else 0
+        if kept.gap[other] <= best and kept.gap[other] < least and us[cell] > oldest:
+            best, nearest = kept.gap[other], nth
+        cell = cell + 1 if cell + 1 < behind else start
+    front += expired
+    rings[ring, FRONT] = front if front < capacity else front - capacity
+    rings[ring, SIZE] = size - expired
+    return Nearest(nearest - expired, best)
 
 
 @inlined
@@ -89,14 +94,17 @@ def offer_different(
 ) -> bool:
     """Offer an event; return whether it is far enough from all received events."""
     codes, ring = arrays.codes, row * arrays.chain.ringed + place
-    expire_got(arrays, ring, arrays.held.cell[cell, AT] - codes.within[place])
+    slot, oldest = arrays.held.cell[cell, EVENT], arrays.held.cell[cell, AT] - codes.within[place]
+    compared = is_compared(arrays, row * len(codes.kind) + place, slot)
+    if not compared or codes.measured[place]:
+        expire_got(arrays, ring, oldest)
     # An older event is neither compared nor remembered, as if the rule did not exist.
-    if not is_compared(arrays, row * len(codes.kind) + place, arrays.held.cell[cell, EVENT]):
+    if not compared:
         return True
     if codes.measured[place]:
         nearest = Nearest(arrays.gaps.nearest[place], arrays.gaps.gap[place])
     else:
-        nearest = nearest_got(arrays, ring, arrays.held.cell[cell, EVENT])
+        nearest = nearest_got(arrays, ring, slot, oldest, codes.least[place])
     if nearest.place < 0 or nearest.gap >= codes.least[place]:
         return True
     other = ring_cell(arrays, arrays.got.slabs, ring, nearest.place)

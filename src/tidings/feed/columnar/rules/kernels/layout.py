@@ -99,6 +99,7 @@ class ChainCodes(NamedTuple):
     asks: bool  # some distance is measured by the caller
     remembers: bool  # some rule is a quota, which remembers ranks
     ringed: int  # the number of rules with a ring: the first ones
+    holding: int  # the place of the first rule that may hold something
     decay: DecayCodes
 
 
@@ -162,17 +163,17 @@ class MeasuredGaps(NamedTuple):
 
 
 class KeptGaps(NamedTuple):
-    """Distances from one event to others, by their rows of features.
+    """Distances from one event to others, by their slots.
 
     One event is picked for many subscribers in a row, and most of them got the same others before.
     """
 
-    state: Int64s  # KEPT_ROW: whose distances these are, or -1; KEPT_TURN: their number
-    turn: Int64s  # by row: the number for which the gap was measured
+    state: Int64s  # KEPT_SLOT: whose distances these are, or -1; KEPT_TURN: their number
+    turn: Int64s  # by slot: the number for which the gap was measured
     gap: Float64s
 
 
-KEPT_ROW, KEPT_TURN = range(2)
+KEPT_SLOT, KEPT_TURN = range(2)
 
 
 class RuleArrays(NamedTuple):
