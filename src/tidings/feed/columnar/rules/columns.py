@@ -28,7 +28,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     QUOTA,
     SIZE,
 )
-from tidings.feed.columnar.rules.rows import RuleRows
+from tidings.feed.columnar.rules.rows import ReceivedEvents, RuleRows
 from tidings.feed.columnar.snapshot_check import (
     ReferencedCounts,
     check_integers,
@@ -69,7 +69,7 @@ def rule_columns(state: RuleRows, rows: Int64s) -> Arrays:
     has_ring, ring_kinds = (kinds == DIFFERENT) | (kinds == QUOTA), _ring_kinds(state, len(rows))
     by_line = np.zeros((len(lines), layout.RING_WIDTH), np.int64)
     by_line[has_ring] = state.rings[rings]
-    got = state.got_cells(rings[ring_kinds == DIFFERENT])
+    got = state.received(state.got_cells(rings[ring_kinds == DIFFERENT]))
     return {
         "sent": state.sent[rows],
         "paused": state.paused[rows],
@@ -82,8 +82,8 @@ def rule_columns(state: RuleRows, rows: Int64s) -> Arrays:
         "rank": state.held_rank[cells],
         "score": state.held_score[cells],
         "ranks": state.packed.get(state.rank_cells(rings[ring_kinds == QUOTA])),
-        "got": state.got_slot[got],
-        "gotus": state.got_us[got],
+        "got": got.slot,
+        "gotus": got.us,
     }
 
 
@@ -133,8 +133,8 @@ def fill_rules(state: RuleRows, rows: AnyArray, part: Arrays, handles: Int32s) -
     state.give_slabs(state.ranks, quotas)
     state.packed.put(state.rank_cells(quotas), part["ranks"])
     state.give_slabs(state.got, differents)
-    got = state.got_cells(differents)
-    state.got_slot[got], state.got_us[got] = part["got"], part["gotus"]
+    received = ReceivedEvents(part["got"], part["gotus"])
+    state.put_received(state.got_cells(differents), received)
     _fill_held(state, lines, part, handles)
     held = state.lists[lines, HELD] > 0
     ends = np.where(held, state.end[lines], FAR).reshape(len(rows), state.places)

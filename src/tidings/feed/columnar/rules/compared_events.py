@@ -67,7 +67,7 @@ class ComparedEvents:
         state.is_restored[missing] = False
         rings, held = state.ring_numbers(missing), state.held_cells(state.lines(missing))
         kinds = state.rules.codes.kind[rings % state.ringed]
-        got = state.got_slot[state.got_cells(rings[kinds == layout.DIFFERENT])]
+        got = state.received(state.got_cells(rings[kinds == layout.DIFFERENT])).slot
         self._add(np.concatenate([got.astype(np.int64), state.held_cell[held, EVENT]]))
 
     def _add(self, slots: Int64s) -> None:
@@ -87,12 +87,12 @@ class ComparedEvents:
         slot, at = int(rows.held_cell[0, EVENT]), int(rows.held_cell[0, AT])
         for place in np.flatnonzero(rows.rules.codes.measured).tolist():
             rule: Any = self._rules[place]
-            cells = rows.got_cells(np.array([row * rows.ringed + place]))
-            expired = int((rows.got_us[cells] <= at - rule.within.us).sum())
+            got = rows.received(rows.got_cells(np.array([row * rows.ringed + place])))
+            expired = int((got.us <= at - rule.within.us).sum())
             # Of equally near ones the last counts, so places are negative for `min`.
             gaps = [
                 (self._distance(rule.distance, slot, other), -nth)
-                for nth, other in enumerate(rows.got_slot[cells[expired:]].tolist())
+                for nth, other in enumerate(got.slot[expired:].tolist())
                 if events.is_described(slot) and events.is_described(other)
             ]
             self.measured.gap[place], nearest = min(gaps, default=(0.0, 1))

@@ -58,6 +58,13 @@ class Pool(NamedTuple):
     columns: SlabColumns
 
 
+class ReceivedEvents(NamedTuple):
+    """The slots of events that subscribers got, and when."""
+
+    slot: Int32s
+    us: Int64s
+
+
 class ListOrder(NamedTuple):
     """The order of a list of held events, and what it is sorted by, in that order."""
 
@@ -198,6 +205,21 @@ class RuleRows:
         starts, held = self.lists[lines, SLAB].astype(np.int64), self.lists[lines, HELD]
         nth = self.held_nth[run_indexes(starts, held)]
         return np.asarray(np.repeat(starts, held) + nth)
+
+    def received(self, cells: Int64s) -> ReceivedEvents:
+        """Return the received events of some cells."""
+        slots = self.got_slot[cells]
+        is_later = slots < 0
+        slots = np.where(is_later, ~slots, slots)
+        return ReceivedEvents(
+            slots, np.where(is_later, self.got_us[cells], self._tables.events.us[slots])
+        )
+
+    def put_received(self, cells: Int64s, received: ReceivedEvents) -> None:
+        """Write received events to some cells."""
+        slots, us = received.slot.astype(np.int32), received.us
+        self.got_slot[cells] = np.where(us == self._tables.events.us[slots], slots, ~slots)
+        self.got_us[cells] = us
 
     def got_cells(self, rings: Int64s) -> Int64s:
         """Return the cells of the events in some rings of `different`, oldest first."""

@@ -26,7 +26,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     PASSED,
     POSITION,
 )
-from tidings.feed.columnar.rules.rows import RuleRows
+from tidings.feed.columnar.rules.rows import ReceivedEvents, RuleRows
 from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.model.calendar import Period
 from tidings.model.records import Event, Match
@@ -110,8 +110,8 @@ def _load(
     else:
         assert isinstance(state, DifferentState)
         cells = rows.got_cells(np.array([ring]))
-        got = zip(rows.got_us[cells].tolist(), rows.got_slot[cells].tolist(), strict=True)
-        state.received = deque(GotEvent(us, _event(events, slot)) for us, slot in got)
+        got = zip(*(column.tolist() for column in rows.received(cells)), strict=True)
+        state.received = deque(GotEvent(us, _event(events, slot)) for slot, us in got)
         state.since_us = end
 
 
@@ -148,8 +148,9 @@ def _store_ranks(rows: RuleRows, ring: int, state: QuotaState) -> None:
 def _store_got(rows: RuleRows, ring: int, state: DifferentState, events: EventTable) -> None:
     size = len(state.received)
     start = rows.take_slab(rows.got, ring, size)
-    rows.got_us[start : start + size] = [got.us for got in state.received]
-    rows.got_slot[start : start + size] = [events.slot_of(g.event.id) for g in state.received]
+    slots = np.array([events.slot_of(got.event.id) for got in state.received], np.int32)
+    us = np.array([got.us for got in state.received], np.int64)
+    rows.put_received(start + np.arange(size), ReceivedEvents(slots, us))
 
 
 def _store_held(

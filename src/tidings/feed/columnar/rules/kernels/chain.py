@@ -320,11 +320,8 @@ def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
     start, size = int64(rings[ring, RING]), rings[ring, SIZE]
     if kind == DIFFERENT:
         last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
-        for cell in range(start, last, VALUES_IN_LINE):
-            prefetch(got.us, cell)
         for cell in range(start, last, SLOTS_IN_LINE):
             prefetch(got.slot, cell)
-        prefetch(got.us, last)
         prefetch(got.slot, last)
         return
     # A full ring overwrites the oldest, any other one writes behind the newest.

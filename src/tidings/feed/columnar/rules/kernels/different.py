@@ -21,7 +21,13 @@ from tidings.feed.columnar.rules.kernels.layout import (
     RuleArrays,
     RuleOutput,
 )
-from tidings.feed.columnar.rules.kernels.rings import expire_got, ring_capacity, ring_cell
+from tidings.feed.columnar.rules.kernels.rings import (
+    expire_got,
+    got_slot,
+    got_us,
+    ring_capacity,
+    ring_cell,
+)
 from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
@@ -59,7 +65,7 @@ def nearest_got(arrays: RuleArrays, ring: int, slot: int, oldest: int, least: fl
 
     Events that were received by an instant are removed meanwhile.
     """
-    kept, us, slots, rings = arrays.kept, arrays.got.us, arrays.got.slot, arrays.rings
+    kept, rings = arrays.kept, arrays.rings
     size, best, nearest, expired = int64(rings[ring, SIZE]), least, -1, 0
     if size == 0:
         return Nearest(-1, best)
@@ -69,11 +75,11 @@ def nearest_got(arrays: RuleArrays, ring: int, slot: int, oldest: int, least: fl
     # One loop without branches that depend on the ring: the CPU would guess them wrongly, which
     # takes longer than the comparisons.
     for nth in range(size):
-        other = slots[cell]
+        other, us = got_slot(arrays, cell), got_us(arrays, cell)
         if kept.turn[other] != turn:
             kept.turn[other], kept.gap[other] = turn, measured_gap(arrays, slot, other)
-        expired += 1 if us[cell] <= oldest else 0
-        if kept.gap[other] <= best and kept.gap[other] < least and us[cell] > oldest:
+        expired += 1 if us <= oldest else 0
+        if kept.gap[other] <= best and kept.gap[other] < least and us > oldest:
             best, nearest = kept.gap[other], nth
         cell = cell + 1 if cell + 1 < behind else start
     front += expired
@@ -109,7 +115,7 @@ def offer_different(
         return True
     other = ring_cell(arrays, arrays.got.slabs, ring, nearest.place)
     index = judge(arrays, output, place, cell, TOO_NEAR)
-    output.verdicts[index, OTHER] = arrays.got.slot[other]
-    output.verdicts[index, DETAIL] = arrays.got.us[other]
+    output.verdicts[index, OTHER] = got_slot(arrays, other)
+    output.verdicts[index, DETAIL] = got_us(arrays, other)
     output.figures[index] = nearest.gap
     return False

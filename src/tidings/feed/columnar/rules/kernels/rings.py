@@ -212,21 +212,38 @@ def reserve_got(arrays: RuleArrays, ring: int, more: int) -> bool:
 
 
 @inlined
+def got_slot(arrays: RuleArrays, cell: int) -> int:
+    """Return the slot of a received event."""
+    slot = int64(arrays.got.slot[cell])
+    return slot if slot >= 0 else ~slot
+
+
+@inlined
+def got_us(arrays: RuleArrays, cell: int) -> int:
+    """Return when an event was received."""
+    slot = int64(arrays.got.slot[cell])
+    return int64(arrays.events.us[slot] if slot >= 0 else arrays.got.us[cell])
+
+
+@inlined
 def push_got(arrays: RuleArrays, ring: int, us: int, slot: int) -> None:
     """Add a received event."""
     pool = arrays.got
     arrays.rings[ring, SIZE] += 1
     cell = ring_cell(arrays, pool.slabs, ring, arrays.rings[ring, SIZE] - 1)
-    pool.us[cell], pool.slot[cell] = us, slot
+    if us == arrays.events.us[slot]:
+        pool.slot[cell] = slot
+    else:
+        pool.us[cell], pool.slot[cell] = us, ~slot
 
 
 @inlined
 def expire_got(arrays: RuleArrays, ring: int, oldest: int) -> None:
     """Remove the events that were received by an instant."""
-    rings, pool = arrays.rings, arrays.got
+    rings, slabs = arrays.rings, arrays.got.slabs
     # Events are received in order of time, so the expired ones are the oldest.
-    while rings[ring, SIZE] > 0 and pool.us[ring_cell(arrays, pool.slabs, ring, 0)] <= oldest:
-        capacity = ring_capacity(arrays, pool.slabs, ring)
+    while rings[ring, SIZE] > 0 and got_us(arrays, ring_cell(arrays, slabs, ring, 0)) <= oldest:
+        capacity = ring_capacity(arrays, slabs, ring)
         rings[ring, FRONT] += 1
         if rings[ring, FRONT] == capacity:
             rings[ring, FRONT] = 0

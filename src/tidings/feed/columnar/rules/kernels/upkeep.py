@@ -16,7 +16,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     SIZE,
     RuleArrays,
 )
-from tidings.feed.columnar.rules.kernels.rings import ring_cell
+from tidings.feed.columnar.rules.kernels.rings import got_slot, ring_cell
 
 
 @kernel
@@ -42,7 +42,7 @@ def mark_events(arrays: RuleArrays, alive: Int32s) -> None:
     for ring in range(len(arrays.rings)):
         if arrays.codes.kind[ring % arrays.chain.ringed] == DIFFERENT:
             for nth in range(arrays.rings[ring, SIZE]):
-                alive[arrays.got.slot[ring_cell(arrays, arrays.got.slabs, ring, nth)]] = 1
+                alive[got_slot(arrays, ring_cell(arrays, arrays.got.slabs, ring, nth))] = 1
 
 
 @kernel
