@@ -139,7 +139,7 @@ def fill_rules(state: RuleRows, rows: AnyArray, part: Arrays, handles: Int32s) -
     held = state.lists[lines, HELD] > 0
     ends = np.where(held, state.end[lines], FAR).reshape(len(rows), state.places)
     state.deadline[rows] = ends.min(axis=1)
-    state.is_restored[rows] = True
+    state.note_restored(rows)
 
 
 def _ring_kinds(state: RuleRows, rows: int) -> Int64s:

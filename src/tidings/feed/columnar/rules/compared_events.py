@@ -61,10 +61,11 @@ class ComparedEvents:
     def _add_restored(self, rows: Int32s) -> None:
         """Compute the features of what restored rows refer to, before they are used."""
         state = self._rows
-        if not state.is_restored.any():
+        if not state.any_restored:
             return
         missing = np.unique(rows[state.is_restored[rows]])
         state.is_restored[missing] = False
+        state.any_restored = bool(state.is_restored.any())
         rings, held = state.ring_numbers(missing), state.held_cells(state.lines(missing))
         kinds = state.rules.codes.kind[rings % state.ringed]
         got = state.received(state.got_cells(rings[kinds == layout.DIFFERENT])).slot
@@ -75,11 +76,11 @@ class ComparedEvents:
         assert self._features is not None
         # One event is picked for many in a row, so that few are left without repeats.
         starts = np.flatnonzero(slots[1:] != slots[:-1]) + 1
-        distinct = sorted({*slots[starts].tolist(), *slots[:1].tolist()})
-        known = [slot for slot in distinct if self._events.is_described(slot)]
+        distinct = {*slots[starts].tolist(), *slots[:1].tolist()}
+        known = sorted(filter(self._events.is_described, distinct))
         self._features.add(self._events, known)
         if len(known) < len(distinct):
-            self._features.leave_out(sorted({*distinct} - {*known}))
+            self._features.leave_out(sorted(distinct.difference(known)))
 
     def measure(self, row: int) -> None:
         """Find the nearest events to the pick in cell 0 by distances that kernels lack."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import run_indexes
 from tidings.feed.columnar.cohort_arrays import (
     lengthened,
@@ -99,6 +99,7 @@ class RuleRows:
         """No deadline is before this."""
         self.is_restored = np.zeros(0, np.bool_)
         """Whether the features of the events of a row must be computed when they are used."""
+        self.any_restored = False
         self._arrivals = np.zeros(1, np.int64)
         self._free: list[int] = []
 
@@ -168,6 +169,10 @@ class RuleRows:
     def free(self, row: int) -> None:
         """Free a row that is empty."""
         self._free.append(row)
+
+    def note_restored(self, rows: AnyArray) -> None:
+        """Note that the features of the events of some rows must be computed."""
+        self.is_restored[rows] = self.any_restored = True
 
     def note_deadlines(self, ends: Int64s) -> None:
         """Note that some rows have these deadlines from now on."""

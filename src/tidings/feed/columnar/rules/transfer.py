@@ -135,7 +135,7 @@ def store_chain(group: RuleGroup, row: int, copy: ChainCopy, events: EventTable)
         _store_held(rows, lines[-1], copy.chain.owed, copy, events)
     ends = [int(rows.end[line]) for line in lines if rows.lists[line, HELD]]
     rows.deadline[row], rows.paused[row] = min(ends, default=FAR), copy.chain.paused
-    rows.is_restored[row] = True
+    rows.note_restored(np.array([row]))
 
 
 def _store_ranks(rows: RuleRows, ring: int, state: QuotaState) -> None:
