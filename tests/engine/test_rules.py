@@ -13,6 +13,7 @@ from tests.rules.streams import CHANGES, GAPS, MINUTE_US, rules
 
 from tidings import (
     Delivery,
+    Different,
     Engine,
     Event,
     Match,
@@ -208,6 +209,25 @@ def test_a_rule_that_is_added_compares_the_same_after_a_restart(feeds: str, rest
         )
     ]
     assert due == ["e1", "e2"]
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_held_is_compared_as_of_its_delivery(feeds: str, restarts: bool) -> None:
+    engine = new_engine(feeds, Policy(rules=[Different(within="1h"), Quiet("22:00", "07:00")]))
+    times = ["2026-11-15T23:00Z", "2026-11-16T07:30Z", "2026-11-16T08:00Z"]
+    due = list[Delivery]()
+    for number, at in enumerate(times):
+        due += engine.publish(Event(f"e{number}", {"level": "low"}, published_at=at))
+        if restarts:
+            state = engine.snapshot()
+            engine = Engine(feeds=feeds)
+            engine.restore(state)
+    # e0 was got at seven, long after its publication, so e1 is too near to it, and e2 is not.
+    assert [(each.event, each.delivered_at) for each in due] == [
+        ("e0", "2026-11-16T07:00:00Z"),
+        ("e2", "2026-11-16T08:00:00Z"),
+    ]
 
 
 @pytest.mark.parametrize("feeds", ["plain", "table"])
