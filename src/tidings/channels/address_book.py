@@ -47,7 +47,7 @@ def put_entry(store: Store, draft: EntryDraft, now_us: int) -> Channel:
     settings = {
         "person": person.to_dict(),
         # The links in messages to the old address end with it.
-        "secret": old_settings["secret"] if is_same else secrets.token_urlsafe(_SECRET_BYTES),
+        "secret": (is_same and old_settings.get("secret")) or secrets.token_urlsafe(_SECRET_BYTES),
         "verified_us": now_us if verified else old_settings.get("verified_us") if is_same else None,
     }
     return store.channels.put(ChannelDraft(person.kind, name, subscriber, settings, start), now_us)

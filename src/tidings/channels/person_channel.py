@@ -8,7 +8,7 @@ from typing import Any, Final
 from unicodedata import normalize
 
 from tidings.channels.webhook_target import TargetRules, read_url
-from tidings.errors import InvalidForm, InvalidPolicy, prefix_errors, shown
+from tidings.errors import InvalidForm, InvalidPolicy, TidingsError, prefix_errors, shown
 from tidings.formats.json_forms import fields
 from tidings.model import calendar, validate
 from tidings.model.records import Delivery
@@ -81,10 +81,21 @@ class PersonChannel:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "PersonChannel":
-        """Return the channel that a store has; its form was checked when it was written."""
-        form = settings["person"]
-        lists = {name: tuple(form[name]) for name in ("at", "days", "interests")}
-        return cls(**{**form, **lists})
+        """Return the channel that a store has; its address was checked when it was written."""
+        try:
+            given = {name: value for name, value in settings["person"].items() if value is not None}
+            if not isinstance(given["address"], str):
+                raise TypeError
+            validate.choice("kind", given["kind"], KINDS, InvalidForm)
+            validate.choice("every", given["every"], EVERY, InvalidForm)
+            _read_times(given)
+            _read_route(given)
+            return cls(**given)
+        except (AttributeError, LookupError, TypeError, TidingsError):
+            # What is wrong with it may show an address.
+            raise InvalidForm(
+                "the store holds a damaged channel; remove it, and add it again"
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form."""

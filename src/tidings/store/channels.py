@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from tidings.errors import InvalidForm
 from tidings.formats.json_text import read_json
 from tidings.model.values import format_time
-from tidings.store.protocol import Cell, Row, Session, Transactions, check_id
+from tidings.store.protocol import Cell, Row, Session, Transactions, check_id, read_row, read_rows
 
 NEW: Final = "new"
 ALL: Final = "all"
@@ -182,7 +182,11 @@ class Channels:
             "SELECT number, attempts, next_us, reason FROM channel_failures "
             "WHERE key = ? AND number > ? ORDER BY number LIMIT ?"
         )
-        return [FailedDelivery(*row) for row in self._rows(sql, key, after, limit)]
+        return self._database.read(
+            lambda session: read_rows(
+                partial(read_row, FailedDelivery), session.rows(sql, key, after, limit)
+            )
+        )
 
     def retry(self, key: str) -> int:
         """Retry everything that failed or was given up, counting attempts from the start."""
@@ -196,8 +200,12 @@ class Channels:
             "(SELECT count(*) - count(next_us) FROM channel_failures AS f "
             "WHERE f.key = channels.key) FROM channels WHERE key = ?"
         )
-        rows = self._rows(sql, key)
-        return Backlog(*map(int, rows[0])) if rows else Backlog(0, 0, 0)
+
+        def read(session: Session) -> Backlog:
+            rows = session.rows(sql, key)
+            return Backlog(*map(int, rows[0])) if rows else Backlog(0, 0, 0)
+
+        return self._database.read(read)
 
     def describe(self, channel: Channel) -> dict[str, Any]:
         """Return the JSON form of a channel with its backlog, and without its settings."""
@@ -217,19 +225,24 @@ class Channels:
     def summary(self, kind: str | None = None) -> ChannelSummary:
         """Return the states of all channels, or of one kind, and the messages that are waiting."""
         of_kind, values = ("", ()) if kind is None else ("WHERE kind = ?", (kind,))
-        [states] = self._rows(
+        states_sql = (
             "SELECT count(CASE WHEN disabled IS NULL AND failures = 0 THEN 1 END), "
             "count(CASE WHEN disabled IS NULL AND failures > 0 THEN 1 END), count(disabled), "
             f"coalesce(sum(CASE WHEN disabled IS NULL THEN {_WAITING} END), 0) "
-            f"FROM channels {of_kind}",
-            *values,
+            f"FROM channels {of_kind}"
         )
-        [failures] = self._rows(
+        failures_sql = (
             "SELECT count(f.next_us), count(*) - count(f.next_us) FROM channel_failures AS f "
-            f"JOIN channels ON channels.key = f.key {of_kind}",
-            *values,
+            f"JOIN channels ON channels.key = f.key {of_kind}"
         )
-        return ChannelSummary(*map(int, (*states, *failures)))
+
+        def read(session: Session) -> ChannelSummary:
+            [states], [failures] = (
+                session.rows(sql, *values) for sql in (states_sql, failures_sql)
+            )
+            return ChannelSummary(*map(int, (*states, *failures)))
+
+        return self._database.read(read)
 
     def prune(self, before_us: int) -> int:
         """Delete given-up messages whose deliveries no longer exist; return how many."""
@@ -243,11 +256,10 @@ class Channels:
         return self._database.write(lambda session: session.run(sql, before_us))
 
     def _select(self, condition: str, *values: Cell) -> list[Channel]:
-        rows = self._rows(f"SELECT {FIELDS} FROM channels {condition}", *values)
-        return [read_channel(row) for row in rows]
-
-    def _rows(self, sql: str, *values: Cell) -> list[Row]:
-        return self._database.read(lambda session: session.rows(sql, *values))
+        sql = f"SELECT {FIELDS} FROM channels {condition}"
+        return self._database.read(
+            lambda session: read_rows(read_channel, session.rows(sql, *values))
+        )
 
     def _write(self, sql: str, *values: Cell) -> bool:
         return bool(self._database.write(lambda session: session.run(sql, *values)))
@@ -265,7 +277,8 @@ def read_channel(row: Row) -> Channel:
         form = read_json(settings)
     except (InvalidForm, TypeError, AttributeError):
         form = {}
-    return Channel(key, kind, name, subscriber, form if isinstance(form, dict) else {}, *rest)
+    settings = form if isinstance(form, dict) else {}
+    return read_row(Channel, (key, kind, name, subscriber, settings, *rest))
 
 
 def _put(session: Session, draft: ChannelDraft, now_us: int) -> Channel:

@@ -22,6 +22,8 @@ from tidings.store.protocol import (
     check_count,
     check_id,
     check_iterable,
+    read_row,
+    read_rows,
 )
 from tidings.store.publications import NewPublication, accept, release_ids
 
@@ -107,7 +109,7 @@ class DeadLetters:
         only = " AND taken_us IS NULL" if waiting else ""
         sql = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ?{only} ORDER BY id LIMIT ?"
         values = (_kind(kind), check_count("an id", after), check_count("limit", limit, 1))
-        return [_letter(row) for row in self._database.read(lambda s: s.rows(sql, *values))]
+        return self._database.read(lambda session: read_rows(_letter, session.rows(sql, *values)))
 
     def count(self, kind: str, *, taken: bool = False) -> int:
         """Return the number of letters that are waiting, or that were taken."""
@@ -122,8 +124,8 @@ class DeadLetters:
         They stay, marked with the time `at`. Give back those that could not be published.
         """
         values = (parse_time_us(at), uuid4().hex, _kind(kind), check_count("limit", limit, 1))
-        rows = self._database.write(lambda session: _take(session, *values))
-        return sorted(map(_letter, rows), key=lambda letter: letter.id)
+        letters = self._database.write(lambda session: _take(session, *values))
+        return sorted(letters, key=lambda letter: letter.id)
 
     def give_back(self, ids: Iterable[int]) -> int:
         """Mark taken letters as waiting again; return how many."""
@@ -167,10 +169,10 @@ def _row(kind: str, letter: DeadLetter | BadRecord) -> LetterRow:
     return LetterRow(kind, json.dumps(printable_record(letter.record)), reason)
 
 
-def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
+def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[StoredLetter]:
     """Take letters under a ticket, by which a retry finds those that a lost first attempt took."""
     rows = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
-    return rows or session.rows(_TAKE, at_us, ticket, kind, limit)
+    return read_rows(_letter, rows or session.rows(_TAKE, at_us, ticket, kind, limit))
 
 
 def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
@@ -180,7 +182,7 @@ def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
 
 def _publish_again(session: Session, rows: Sequence[tuple[int]], now_us: int) -> PublishedAgain:
     session.stage(_IDS, rows)
-    waiting = [_letter(row) for row in session.rows(_WAITING)]
+    waiting = read_rows(_letter, session.rows(_WAITING))
     refused = {number: "there is no waiting letter with this id" for (number,) in rows}
     events = dict[str, NewPublication]()
     accepted = list[tuple[int]]()
@@ -206,7 +208,7 @@ def _letter(row: Row) -> StoredLetter:
         form = read_json(record)
     except (InvalidForm, TypeError, AttributeError):
         form = {"damaged": shown(record)}
-    return StoredLetter(number, kind, form, *rest)
+    return read_row(StoredLetter, (number, kind, form, *rest))
 
 
 def _kind(value: str) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from tidings.store.protocol import Cell, Row, Session, Transactions
+from tidings.errors import InvalidForm, shown
+from tidings.formats.json_text import read_json
+from tidings.store.protocol import Cell, Row, Session, Transactions, read_row
 
 SENT: Final = ""
 MOST_REFUSED: Final = 2
@@ -101,8 +103,12 @@ class Digests:
 
     def _first(self, condition: str, *cells: Cell) -> FixedDigest | None:
         sql = f"SELECT {_FIELDS} FROM digests {condition}"
-        rows = self._database.read(lambda session: session.rows(sql, *cells))
-        return _digest(rows[0]) if rows else None
+
+        def read(session: Session) -> FixedDigest | None:
+            rows = session.rows(sql, *cells)
+            return _digest(rows[0]) if rows else None
+
+        return self._database.read(read)
 
 
 def _note_bounce(session: Session, digest: FixedDigest, reason: str) -> None:
@@ -123,4 +129,10 @@ def _note_bounce(session: Session, digest: FixedDigest, reason: str) -> None:
 
 def _digest(row: Row) -> FixedDigest:
     key, first, last, upto, sequences, *rest = row
-    return FixedDigest(key, first, last, upto, tuple(json.loads(sequences)), *rest)
+    try:
+        numbers = read_json(sequences)
+    except InvalidForm as error:
+        raise TypeError(f"sequences: {error}") from None
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        raise TypeError(f"sequences is {shown(sequences)}")
+    return read_row(FixedDigest, (key, first, last, upto, tuple(numbers), *rest))

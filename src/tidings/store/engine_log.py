@@ -5,12 +5,15 @@ transaction that writes its deliveries; the whole state is written from time to 
 checkpoint, and a restart repeats the steps since then.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from tidings.store.append_batch import BatchAppend
-from tidings.store.protocol import Database, Row, Session
+from tidings.store.protocol import Database, Session, read_row
 from tidings.store.publications import StoredPublication, read_publications
+
+T = TypeVar("T")
 
 QUERY: Final = "local"
 """The name under which the durable engine writes its batches and its pin."""
@@ -61,6 +64,11 @@ class IndexVersion(NamedTuple):
     built_us: int
 
 
+class _Tick(NamedTuple):
+    number: int
+    clock_us: int
+
+
 class EngineLog:
     """The steps of the durable engine of a store.
 
@@ -72,13 +80,13 @@ class EngineLog:
 
     def last(self) -> EngineStep:
         """Return the last step, or one with number 0 before the first."""
-        rows = self._rows(f"{_STEPS} ORDER BY number DESC LIMIT 1")
-        return EngineStep(*rows[0]) if rows else EngineStep()
+        steps = self._read(EngineStep, f"{_STEPS} ORDER BY number DESC LIMIT 1")
+        return steps[0] if steps else EngineStep()
 
     def after(self, number: int) -> list[EngineStep]:
         """Return the next steps after a number, in order; those before a checkpoint are deleted."""
-        rows = self._rows(f"{_STEPS} WHERE number > ? ORDER BY number LIMIT ?", number, _PAGE)
-        return [EngineStep(*row) for row in rows]
+        sql = f"{_STEPS} WHERE number > ? ORDER BY number LIMIT ?"
+        return self._read(EngineStep, sql, number, _PAGE)
 
     def pending(self, step: EngineStep, limit: int) -> Pending:
         """Return the publications after a step, and the version that the catalogue has reached.
@@ -97,11 +105,7 @@ class EngineLog:
 
     def checkpoint(self) -> Checkpoint | None:
         """Return the last checkpoint."""
-        rows = self._rows(
-            "SELECT s.number, s.clock_us, s.version, s.upto, c.state "
-            "FROM checkpoints AS c JOIN steps AS s ON s.number = c.step"
-        )
-        return Checkpoint(EngineStep(*rows[0][:4]), rows[0][4]) if rows else None
+        return self._database.read(_checkpoint)
 
     def tick(self, clock_us: int) -> bool:
         """Write a time for a pipeline on Spark, unless publications are waiting.
@@ -113,8 +117,9 @@ class EngineLog:
 
     def tick_us(self, number: int) -> int | None:
         """Return the time of a tick."""
-        rows = self._rows("SELECT clock_us FROM ticks WHERE number = ?", number)
-        return int(rows[0][0]) if rows else None
+        sql = "SELECT number, clock_us FROM ticks WHERE number = ?"
+        ticks = self._read(_Tick, sql, number)
+        return ticks[0].clock_us if ticks else None
 
     def note_index(self, built: IndexVersion) -> None:
         """Write a version of the index files; the latest ones are kept."""
@@ -123,16 +128,29 @@ class EngineLog:
     def index_versions(self) -> list[IndexVersion]:
         """Return the last versions of the index files, newest first; a local engine has none."""
         columns = "version, source, parts, changes, built_us"
-        rows = self._rows(f"SELECT {columns} FROM index_versions ORDER BY version DESC")
-        return [IndexVersion(*row) for row in rows]
+        sql = f"SELECT {columns} FROM index_versions ORDER BY version DESC"
+        return self._read(IndexVersion, sql)
 
-    def _rows(self, sql: str, *values: int) -> list[Row]:
-        return self._database.read(lambda session: session.rows(sql, *values))
+    def _read(self, kind: Callable[..., T], sql: str, *values: int) -> list[T]:
+        return self._database.read(
+            lambda session: [read_row(kind, row) for row in session.rows(sql, *values)]
+        )
+
+
+def _checkpoint(session: Session) -> Checkpoint | None:
+    rows = session.rows(
+        "SELECT s.number, s.clock_us, s.version, s.upto, c.state "
+        "FROM checkpoints AS c JOIN steps AS s ON s.number = c.step"
+    )
+    if not rows:
+        return None
+    *step, state = rows[0]
+    return read_row(Checkpoint, (read_row(EngineStep, step), state))
 
 
 def _pending(session: Session, step: EngineStep, limit: int) -> Pending:
     version = session.rows("SELECT version FROM catalogue")[0][0]
-    return Pending(version, read_publications(session, step.upto, limit))
+    return read_row(Pending, (version, read_publications(session, step.upto, limit)))
 
 
 def _append(session: Session, step: EngineStep, output: BatchAppend) -> bool:

@@ -5,7 +5,7 @@ import secrets
 from functools import partial
 from typing import NamedTuple
 
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import Database, Session, read_row
 
 
 class FeedOwner(NamedTuple):
@@ -35,8 +35,12 @@ class FeedAddresses:
     def find(self, secret: str) -> FeedOwner | None:
         """Return the owner of the feed at an address."""
         sql = "SELECT tenant, subscriber FROM feed_addresses WHERE hash = ?"
-        rows = self._database.read(lambda session: session.rows(sql, _hash(secret)))
-        return FeedOwner(*rows[0]) if rows else None
+
+        def read(session: Session) -> FeedOwner | None:
+            rows = session.rows(sql, _hash(secret))
+            return read_row(FeedOwner, rows[0]) if rows else None
+
+        return self._database.read(read)
 
 
 def _change(session: Session, owner: FeedOwner, hashed: str, now_us: int) -> None:

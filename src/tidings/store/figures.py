@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import Database, Session, read_row
 
 _QUERY: Final = """
     SELECT
@@ -82,6 +82,6 @@ def read_figures(database: Database) -> StoreFigures:
         delivered, late, dead = map(int, counts)  # PostgreSQL sums to decimals
         webhooks = WebhookFigures(*map(int, session.rows(_WEBHOOKS)[0]))
         taken_by = (last, processed, version, applied, step, since_us)
-        return StoreFigures(*taken_by, delivered, late, dead, webhooks)
+        return read_row(StoreFigures, (*taken_by, delivered, late, dead, webhooks))
 
     return database.read(read)

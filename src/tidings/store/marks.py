@@ -1,10 +1,11 @@
 """Marks that record what readers did with notifications."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from tidings.model.values import format_time
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import Database, Session, read_row, read_rows
 
 OPENED: Final = "opened"
 READ: Final = "read"
@@ -60,8 +61,11 @@ class NotificationMarks:
             "SELECT sequence, mark, channel, marked_us FROM marks "
             "WHERE subscriber = ? AND sequence > ? ORDER BY sequence, mark LIMIT ?"
         )
-        rows = self._database.read(lambda session: session.rows(sql, subscriber, after, limit))
-        return [NotificationMark(*row) for row in rows]
+        return self._database.read(
+            lambda session: read_rows(
+                partial(read_row, NotificationMark), session.rows(sql, subscriber, after, limit)
+            )
+        )
 
     def prune(self) -> int:
         """Delete the marks of notifications that no longer exist; return how many."""

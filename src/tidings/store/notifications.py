@@ -13,7 +13,7 @@ from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.store.append_batch import AppendResult, BatchAppend, read_delivery
-from tidings.store.protocol import FOREVER, Row, Session, Transactions, check_count
+from tidings.store.protocol import FOREVER, Row, Session, Transactions, check_count, read_row
 
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
@@ -177,7 +177,7 @@ def delivery_of_row(row: Row) -> Delivery | None:
 
 def _inbox(session: Session, subscriber: str) -> Inbox:
     rows = session.rows("SELECT last, read FROM inboxes WHERE subscriber = ?", subscriber)
-    return Inbox(*rows[0]) if rows else Inbox()
+    return read_row(Inbox, rows[0]) if rows else Inbox()
 
 
 def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from tidings.model.records import Delivery
 from tidings.store.channels import FIELDS, HAS_NEW, Channel, FailedDelivery, read_channel
 from tidings.store.notifications import DELIVERY_COLUMNS, delivery_of_row
-from tidings.store.protocol import Row, Session, Transactions
+from tidings.store.protocol import Row, Session, Transactions, read_row, read_rows
 
 _DUE: Final = f"""
     SELECT {FIELDS} FROM channels
@@ -84,10 +84,11 @@ class Outbox:
         if not kinds:
             return []
         sql = _DUE.format(", ".join("?" * len(kinds)))
-        rows = self._database.read(
-            lambda session: session.rows(sql, now_us, now_us, *kinds, now_us, limit)
+        return self._database.read(
+            lambda session: read_rows(
+                read_channel, session.rows(sql, now_us, now_us, *kinds, now_us, limit)
+            )
         )
-        return [read_channel(row) for row in rows]
 
     def unfinished(self, kinds: Sequence[str], now_us: int) -> bool:
         """Return whether a channel has something to send, but fails or is reserved by another."""
@@ -185,7 +186,7 @@ def _page(session: Session, channel: Channel, now_us: int, limit: int) -> Outbox
         sql = f"{_ONE} > ? ORDER BY sequence LIMIT ?"
         rows = session.rows(sql, channel.subscriber, channel.reached, limit)
     entries = [OutboxEntry(_number(channel, row), 0, delivery_of_row(row[:-1])) for row in rows]
-    return OutboxPage(entries[-1].number if len(entries) == limit else last, entries)
+    return read_row(OutboxPage, (entries[-1].number if len(entries) == limit else last, entries))
 
 
 def _number(channel: Channel, row: Row) -> int:
@@ -199,7 +200,8 @@ def _retried(session: Session, channel: Channel, number: int, attempts: int) -> 
         rows = session.rows(f"{_ANY} = ?", number)
     else:
         rows = session.rows(f"{_ONE} = ?", channel.subscriber, number)
-    return OutboxEntry(number, attempts, delivery_of_row(rows[0][:-1]) if rows else None)
+    delivery = delivery_of_row(rows[0][:-1]) if rows else None
+    return read_row(OutboxEntry, (number, attempts, delivery))
 
 
 def _note(session: Session, key: str, owner: str, progress: PageProgress) -> Channel | None:

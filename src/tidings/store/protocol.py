@@ -1,13 +1,17 @@
 """The database under a store: consistent reads, atomic writes, bulk loads."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from types import UnionType
+from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from tidings.errors import StoreError, shown
+from tidings.errors import StoreError, described, shown
 from tidings.model import validate
 
+_LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 Cell = str | int | float | None
 Row = tuple[Any, ...]
@@ -118,6 +122,40 @@ def damage_error(name: str, error: BaseException) -> StoreError:
         f"{name}: it is damaged, is not a Tidings store, or cannot hold these values "
         f"({kind}: {error})"
     )
+
+
+def read_row(kind: Callable[..., T], row: Iterable[object]) -> T:
+    """Return a row as an object of a class whose annotations are the types of the cells.
+
+    A cell of another type, which a file may hold whatever its schema says, raises a `TypeError`.
+    """
+    cells = tuple(row)
+    for cell, (name, types) in zip(cells, _cell_types(kind), strict=True):
+        if not isinstance(cell, types):
+            raise TypeError(f"{name} is {shown(cell)}")
+    return kind(*cells)
+
+
+def read_rows(read: Callable[[Row], T], rows: Iterable[Row]) -> list[T]:
+    """Return what is read from rows; a damaged one is logged, and does not hide the others."""
+    found = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except DAMAGE_ERRORS as error:
+            _LOG.warning("skipping a damaged row of a store: %s", described(error))
+    return found
+
+
+@cache
+def _cell_types(kind: Any) -> list[tuple[str, tuple[type, ...]]]:
+    """Return the fields of a class with the types that each may have."""
+    found = []
+    for name, hint in get_type_hints(kind).items():
+        parts = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        types = (object if part is Any else get_origin(part) or part for part in parts)
+        found.append((name, tuple(types)))
+    return found
 
 
 def check_count(label: str, value: object, low: int = 0) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tidings.store.open import open_spool_database
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import Database, Session, read_row
 
 _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS tidings_spool (
@@ -117,8 +117,10 @@ class Spool:
         """Return up to `size` messages from one number to before another."""
         sql = """SELECT number, message FROM tidings_spool
             WHERE source = ? AND number >= ? AND number < ? ORDER BY number LIMIT ?"""
-        rows = self.database.read(lambda session: session.rows(sql, self.source, start, end, size))
-        return [NumberedMessage(number, message) for number, message in rows]
+        cells = (self.source, start, end, size)
+        return self.database.read(
+            lambda session: [read_row(NumberedMessage, row) for row in session.rows(sql, *cells)]
+        )
 
     def delete_before(self, number: int) -> None:
         """Delete messages that were processed."""
@@ -145,7 +147,7 @@ class Spool:
 
     def _bounds(self, session: Session) -> SpoolBounds:
         sql = "SELECT first, next FROM tidings_spool_sources WHERE source = ?"
-        return SpoolBounds(*session.rows(sql, self.source)[0])
+        return read_row(SpoolBounds, session.rows(sql, self.source)[0])
 
     def _mark(self, session: Session, name: str) -> str | None:
         sql = "SELECT mark FROM tidings_spool_marks WHERE source = ? AND name = ?"

@@ -5,13 +5,14 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from tidings.errors import StoreError
 from tidings.model import validate
 from tidings.model.values import format_time
 from tidings.store.address import DEFAULT_TENANT, check_tenant
-from tidings.store.protocol import Database, Row, check_id
+from tidings.store.protocol import Database, Row, Session, check_id, read_row, read_rows
 
 ROLES: Final = ("admin", "publisher", "subscriber")
 _TOKEN: Final = re.compile(r"tidings_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
@@ -88,23 +89,20 @@ class Tokens:
         parts = _TOKEN.fullmatch(text)
         if parts is None:
             return None
-        rows = self._rows(f"SELECT hash, {_FIELDS} FROM tokens WHERE id = ?", parts[1])
-        if not rows or not hmac.compare_digest(rows[0][0], _hash(parts[2])):
-            return None
-        token = Token(*rows[0][1:])
-        return token if token.is_valid(now_us) else None
+        token = self._database.read(partial(_find, name=parts[1], secret=parts[2]))
+        return token if token is not None and token.is_valid(now_us) else None
 
     def listed(self) -> list[Token]:
         """Return all tokens, oldest first."""
-        rows = self._rows(f"SELECT {_FIELDS} FROM tokens ORDER BY created_us, id")
-        return [Token(*row) for row in rows]
+        sql = f"SELECT {_FIELDS} FROM tokens ORDER BY created_us, id"
+        return self._database.read(
+            lambda session: read_rows(partial(read_row, Token), session.rows(sql))
+        )
 
     def tenants(self) -> set[str]:
         """Return the tenants that have a token, and the default one."""
-        return {
-            DEFAULT_TENANT,
-            *(row[0] for row in self._rows("SELECT DISTINCT tenant FROM tokens")),
-        }
+        rows = self._rows("SELECT DISTINCT tenant FROM tokens")
+        return {DEFAULT_TENANT, *(tenant for (tenant,) in rows if isinstance(tenant, str))}
 
     def count_revoked(self) -> int:
         """Return how many tokens are revoked; holders of open streams watch this number."""
@@ -122,6 +120,13 @@ class Tokens:
 
     def _rows(self, sql: str, *values: str) -> list[Row]:
         return self._database.read(lambda session: session.rows(sql, *values))
+
+
+def _find(session: Session, name: str, secret: str) -> Token | None:
+    rows = session.rows(f"SELECT hash, {_FIELDS} FROM tokens WHERE id = ?", name)
+    if not rows or not hmac.compare_digest(rows[0][0], _hash(secret)):
+        return None
+    return read_row(Token, rows[0][1:])
 
 
 def _hash(secret: str) -> str:

@@ -29,16 +29,18 @@ class Webhook:
 
     @classmethod
     def of(cls, channel: Channel) -> "Webhook":
-        """Return a channel as a webhook."""
+        """Return a channel as a webhook, without settings that are damaged in the store."""
         settings = channel.settings
+        url, secret, old_secret = (settings.get(name) for name in ("url", "secret", "old_secret"))
+        old_until_us = settings.get("old_until_us")
         return cls(
             channel.key,
             channel.id,
             channel.subscriber or "",
-            settings.get("url", ""),
-            settings.get("secret", ""),
-            settings.get("old_secret"),
-            settings.get("old_until_us", 0),
+            url if isinstance(url, str) else "",
+            secret if isinstance(secret, str) else "",
+            old_secret if isinstance(old_secret, str) else None,
+            old_until_us if isinstance(old_until_us, int) else 0,
             channel.created_us,
             channel.reached,
             channel.failures,
