@@ -1,6 +1,7 @@
 """`tidings plan` with a calibration in a file: its table, its JSON form, and what it refuses."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,34 @@ def test_a_damaged_calibration_is_named(calibration: Path, text: str, reason: st
     assert reason in result.stderr
 
 
-@pytest.mark.parametrize("text", ["many", "5m", "-1", "1e9", "", "5 /h"])
+@pytest.mark.parametrize(
+    "cost", [("overlap", 0), ("trigger_s", 0), ("match_us", 1e300), ("event_us", 10**400)]
+)
+def test_costs_without_a_finite_plan_are_refused(
+    calibration: Path, cost: tuple[str, float]
+) -> None:
+    calibration.write_text(json.dumps(dict([*COSTS.to_dict().items(), cost])))
+    result = tidings("plan", *DEMAND, "--calibration", calibration, columns=400)
+    assert result.exit_code == 1
+    assert f"calibration: {cost[0]} must be a number between" in result.stderr
+
+
+def test_costs_of_nothing_have_a_plan(calibration: Path) -> None:
+    calibration.write_text(
+        json.dumps(dict.fromkeys(COSTS.to_dict(), 0) | {"overlap": 1, "trigger_s": 1})
+    )
+    result = tidings("plan", *DEMAND, "--calibration", calibration, columns=400)
+    assert result.exit_code == 0
+
+
+def test_a_pipe_is_no_calibration(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "costs.json")
+    result = tidings("plan", *DEMAND, "--calibration", tmp_path / "costs.json", columns=400)
+    assert result.exit_code == 1
+    assert "this is a pipe" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["many", "5m", "-1", "1e9", "", "5 /h", "9" * 400])
 def test_other_quantities_are_refused(text: str) -> None:
     with pytest.raises(InvalidForm, match="a quantity is a number"):
         read_quantity(text)

@@ -1,6 +1,7 @@
 """Comparisons: in parts, interrupted, on Spark; always with the same tables."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,24 @@ def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:
     with pytest.raises(TidingsError, match="other data or policies"):
         small_comparison(out=tmp_path, until=10**6)
     assert small_comparison(out=tmp_path, until=10**6, fresh=True).until_us == 10**12
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"no Parquet", None])
+def test_damaged_parts_are_computed_again(
+    damage: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    computed = small_comparison(parts=2, out=tmp_path)
+    path = tmp_path / "parts" / "001" / "sums.parquet"
+    if damage is None:
+        shutil.copy(path.with_name("ruled.parquet"), path)
+    else:
+        path.write_bytes(damage + path.read_bytes()[:100] if damage else damage)
+    (tmp_path / "parts" / "000" / "common.parquet").unlink()
+    again = small_comparison(parts=2, out=tmp_path)
+    assert again.deliveries == computed.deliveries
+    assert again.summary == computed.summary
+    names = [record.getMessage().split()[0] for record in caplog.records]
+    assert [Path(name).name for name in names] == ["common.parquet", "sums.parquet"]
 
 
 def test_no_picture_of_an_earlier_comparison_stays(tmp_path: Path) -> None:

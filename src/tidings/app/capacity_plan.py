@@ -21,9 +21,10 @@ from tidings.lab.capacity.model import (
     make_plan,
     read_calibration,
 )
+from tidings.model import validate
 from tidings.policy import Policy
 
-_QUANTITY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:/s)?")
+_QUANTITY: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kMG]?)(?:/s)?")
 _FACTORS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _GB: Final = 10**9
 
@@ -62,7 +63,7 @@ def _calibration(policy: Policy, file: Path | None, cases: Sequence[Case]) -> Ca
     if file is not None and file.exists():
         with prefix_errors(f"{file}: ", raised=InvalidForm):
             try:
-                return read_calibration(read_json(file.read_text(encoding="utf-8")))
+                return read_calibration(read_json(validate.regular_file(file).read_bytes()))
             except (OSError, ValueError, RecursionError) as error:
                 raise InvalidForm(f"the calibration cannot be read: {error}") from None
     with _progress(open_console(stderr=True)) as show:

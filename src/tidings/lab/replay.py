@@ -65,6 +65,10 @@ DELIVERED: Final = pa.schema(
 """Deliveries with the policy that made them, the score before decay, and the publication time."""
 
 
+SCHEMAS: Final = (DELIVERED, SUMS, RULED, COMMON, ASIDE)
+"""The schemas of `PartTables`."""
+
+
 class PartTables(NamedTuple):
     """The results of a recording for some subscribers."""
 

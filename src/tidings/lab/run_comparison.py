@@ -5,6 +5,7 @@ policy. Parts do not depend on each other, so they run one after the other in th
 by side on Spark; the tables are the same.
 """
 
+import logging
 import os
 import pickle
 import shutil
@@ -23,10 +24,11 @@ from pyarrow import parquet
 
 from tidings import __version__
 from tidings.errors import InvalidForm, TidingsError
+from tidings.formats.columnar_files import open_parquet
 from tidings.formats.layout import AS_IT_IS, Layout
 from tidings.lab.comparison import Comparison, joined
 from tidings.lab.recording import Recording, read_recording
-from tidings.lab.replay import PartTables, replay
+from tidings.lab.replay import SCHEMAS, PartTables, replay
 from tidings.lab.variants import PolicyInputs, Variant, read_variants
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
@@ -34,6 +36,7 @@ from tidings.model.records import Event, Subscription
 from tidings.model.values import format_time, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 
+_LOG: Final = logging.getLogger(__name__)
 EngineName = Literal["local", "spark"]
 ENGINES: Final = ("local", "spark")
 PEOPLE_IN_PART: Final = 500
@@ -188,7 +191,8 @@ def _run(
         task = tasks[0]
         mark = fingerprint(recording, task.variants, task.until_us, len(tasks))
         folder = PartFolder(settings.out, mark, fresh=settings.fresh)
-        finished = {part: folder.read(part) for part in tasks if part in folder}
+        read = {part: folder.read(part) for part in tasks if part in folder}
+        finished = {part: tables for part, tables in read.items() if tables is not None}
     todo = {part: task for part, task in tasks.items() if part not in finished}
     progress(len(finished), len(tasks))
     run = _run_on_spark if settings.engine == "spark" else _run_here
@@ -239,7 +243,7 @@ class PartFolder:
         mark = path / _MARK
         if fresh:
             shutil.rmtree(self._parts, ignore_errors=True)
-        elif mark.is_file() and mark.read_text() != fingerprint and self._parts.is_dir():
+        elif mark.is_file() and mark.read_bytes() != fingerprint.encode() and self._parts.is_dir():
             raise TidingsError(
                 f"{path} holds a comparison of other data or policies; "
                 "choose another folder, or start over with --fresh"
@@ -260,12 +264,21 @@ class PartFolder:
         unfinished.mkdir()
         for name, table in tables._asdict().items():
             parquet.write_table(table, unfinished / f"{name}.parquet")
+        shutil.rmtree(self._folder(part), ignore_errors=True)  # a damaged one
         unfinished.rename(self._folder(part))
 
-    def read(self, part: int) -> PartTables:
-        """Return the tables of a finished part."""
-        paths = (self._folder(part) / f"{name}.parquet" for name in PartTables._fields)
-        return PartTables(*map(parquet.read_table, paths))
+    def read(self, part: int) -> PartTables | None:
+        """Return the tables of a finished part, or None if a file is damaged."""
+        tables = []
+        for name, schema in zip(PartTables._fields, SCHEMAS, strict=True):
+            path = self._folder(part) / f"{name}.parquet"
+            try:
+                file = open_parquet(validate.regular_file(path), TRUSTED)
+                tables.append(pa.Table.from_batches(file.batches(), file.schema).cast(schema))
+            except (OSError, ValueError, pa.ArrowException, TidingsError) as error:
+                _LOG.warning("%s is damaged, so its part is computed again: %s", path, error)
+                return None
+        return PartTables(*tables)
 
     def _folder(self, part: int) -> Path:
         return self._parts / f"{part:03d}"

@@ -40,6 +40,8 @@ ID_BYTES: Final = 24
 CAPACITY: Final = 1 << 15
 """Ids of events that a bucket remembers; one has ID_BYTES."""
 _US: Final = 1e6
+_LEAST, _MOST = 1e-9, 1e15
+"""Bounds of what is given, so that no product of some is infinite, and no divisor zero."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,16 @@ def read_costs(form: Any) -> Costs:
     if not isinstance(form, Mapping) or {*form} != {*names}:
         raise InvalidForm(f"a calibration has the fields {', '.join(names)}, not {shown(form)}")
     for name, cost in form.items():
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-            raise InvalidForm(f"calibration: {name} must be a positive number, not {shown(cost)}")
+        least = _LEAST if name in ("overlap", "trigger_s") else 0
+        if (
+            isinstance(cost, bool)
+            or not isinstance(cost, int | float)
+            or not least <= cost <= _MOST
+        ):
+            raise InvalidForm(
+                f"calibration: {name} must be a number between {least:g} and {_MOST:g}, "
+                f"not {shown(cost)}"
+            )
     return Costs(**{name: float(cost) for name, cost in form.items()})
 
 
@@ -136,8 +146,10 @@ class Demand:
     def __post_init__(self) -> None:
         for name in ("subscriptions", "subscribers", "events_per_s", "matches", "trigger_s"):
             number = getattr(self, name)
-            if not 0 < number < math.inf:
-                raise InvalidForm(f"{name} must be a positive number, not {shown(number)}")
+            if not _LEAST <= number <= _MOST:
+                raise InvalidForm(
+                    f"{name} must be a number between {_LEAST:g} and {_MOST:g}, not {shown(number)}"
+                )
 
 
 class Breaking(NamedTuple):
@@ -245,8 +257,8 @@ def events_per_second(costs: Costs, demand: Demand, cores: int) -> float:
     """Return the throughput of a number of cores that do nothing else, at this trigger length."""
     fixed = fixed_seconds(costs, state_bytes(costs, demand))
     usable = cores * costs.overlap * demand.trigger_s - fixed
-    seconds_per_event = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
-    return max(0.0, usable) / seconds_per_event / demand.trigger_s
+    event_s = event_seconds(costs, demand.subscriptions, demand.matches, demand.reached)
+    return max(0.0, usable) / max(event_s, _LEAST / _US) / demand.trigger_s
 
 
 def cores_for(costs: Costs, demand: Demand) -> int:
