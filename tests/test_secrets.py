@@ -19,7 +19,10 @@ from typer.testing import CliRunner
 from tidings.app.cli import app
 from tidings.app.config import load_config
 from tidings.channels.guarded_post import open_http, post
-from tidings.channels.webhook_target import TargetRules
+from tidings.channels.person_channel import PersonChannel
+from tidings.channels.registry import read_channel
+from tidings.channels.webhook_target import TargetRules, read_url
+from tidings.client import Client
 from tidings.errors import TidingsError
 from tidings.formats.event_source import KAFKA, TABLE
 from tidings.sources import kafka_options
@@ -283,6 +286,37 @@ def test_no_message_source_shows_a_password(name: str, options: dict[str, str]) 
     for module in ("paho", "feedparser", "nats", "boto3"):
         pytest.importorskip(module)
     assert not leaks(refusal(lambda: open_reader(name, options)))
+
+
+ANYWHERE = TargetRules.of(["*"], ["0.0.0.0/0"])
+URLS: dict[str, Callable[[str], Any]] = {
+    "webhook": lambda url: read_url(url, ANYWHERE).host,
+    "chat": lambda url: PersonChannel.load({"kind": "slack", "address": url}, ANYWHERE),
+    "client": Client,
+    "broker": lambda url: open_reader(
+        "tidings-mqtt", {"broker": url, "topics": "a", "client": "c", "spool": "s.db"}
+    ),
+    "feed": lambda url: open_reader("tidings-rss", {"urls": url, "spool": "s.db"}),
+    "nats": lambda url: open_reader("tidings-nats", {"servers": url, "stream": "S"}),
+    "kinesis": lambda url: open_reader("tidings-kinesis", {"stream": "s", "endpoint": url}),
+    "outbox": lambda url: open_reader(
+        "tidings-outbox", {"url": url, "table": "t", "key": "k", "value": "v"}
+    ),
+    "channel": lambda url: read_channel({"type": "nats", "servers": url, "subject": "s"}),
+    "queue": lambda url: read_channel({"type": "sqs", "queue": url}),
+}
+
+
+@pytest.mark.parametrize("door", URLS)
+def test_no_url_of_any_kind_shows_a_password(door: str) -> None:
+    for module in ("httpx2", "paho", "feedparser", "nats", "boto3"):
+        pytest.importorskip(module)
+    # What comes before a `/` or `?` is a host, even where it was meant as half a password.
+    for address in [each for each in ADDRESSES if "1234" not in each][::3]:
+        for scheme in ("http", "nats", "mqtt"):
+            url = re.sub("postgres(ql)?", scheme, address)
+            shown = refusal(partial(URLS[door], url))
+            assert not leaks(shown), (url, shown)
 
 
 def test_the_log_of_a_feed_has_no_secret_of_its_address(

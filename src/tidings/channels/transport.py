@@ -14,6 +14,7 @@ from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import NEW, Channel
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FREE_OF_SECRETS: Final = re.compile(r"[^@?#=;&\s]+")
 _FASTEST: Final = 1e9
 
 
@@ -79,9 +80,9 @@ class TransportForm:
         return value
 
     def host(self, name: str) -> str:
-        """Return the address of a server; one that holds a user is refused without being shown."""
+        """Return the address of a server; what may hold a password is refused unseen."""
         value = self.text(name)
-        if "@" in value:
+        if not _FREE_OF_SECRETS.fullmatch(value):
             raise InvalidForm(
                 f"{name} must not hold a user or a password; they have their own keys"
             )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.formats.public_address import NetworkAddress, embedded_address, is_public
-from tidings.formats.redaction import HIDDEN
+from tidings.formats.redaction import HIDDEN, shown_server
 
 if TYPE_CHECKING:
     import httpx2
@@ -75,17 +75,11 @@ def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     """Return a URL that a webhook may have; its name is resolved only when it is used."""
     if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
         raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
-    http = _http()
-    label = HIDDEN if "@" in text else shown(text)  # it may hold a password
-    try:
-        url: httpx2.URL = http.URL(text)
-        is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
-    except (http.InvalidURL, ValueError, UnicodeError) as error:
-        reason = "a user or a password does not belong there" if label == HIDDEN else error
-        raise InvalidForm(f"`url` {label} cannot be read: {reason}") from None
-    if not is_complete or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
+    url = _parse(text)
+    if url is None or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
         raise InvalidForm(
-            f"`url` is http:// or https:// with a host, without a user or a fragment, not {label}"
+            "`url` is http:// or https:// with a host, without a user or a fragment, "
+            f"not {shown_server(text)}"
         )
     if not any(fnmatchcase(url.host.lower(), pattern) for pattern in rules.hosts):
         raise InvalidForm(f"webhooks of this service may not go to the host {shown(url.host)}")
@@ -95,13 +89,26 @@ def read_url(text: object, rules: TargetRules) -> "httpx2.URL":
     return url
 
 
+def _parse(text: str) -> "httpx2.URL | None":
+    """Return a URL of HTTP with a host; None for anything else."""
+    http = _http()
+    try:
+        url: httpx2.URL = http.URL(text)
+        is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
+    except (http.InvalidURL, ValueError, UnicodeError):
+        return None
+    return url if is_complete else None
+
+
 def shorten_url(url: str) -> str:
     """Return a URL without what may be secret in it: only its host.
 
     >>> shorten_url("https://hooks.slack.com/services/T0/B0/secret")
     'https://hooks.slack.com/...'
     """
-    known = _http().URL(url)
+    known = _parse(url)
+    if known is None:  # damaged in the store
+        return HIDDEN
     return f"{known.scheme}://{known.netloc.decode('ascii')}/..."
 
 
