@@ -11,6 +11,7 @@ from pyarrow import feather, parquet
 from tests.fuzz import cases
 from tests.mutation import try_all
 
+from tidings.app.check.review import detect_kind
 from tidings.errors import InvalidForm
 from tidings.formats.event_source import read_file
 from tidings.formats.files import (
@@ -122,6 +123,16 @@ def test_a_damaged_file_of_a_source_is_a_bad_record(tmp_path: Path) -> None:
         return read_file(path, path.suffix)
 
     try_all(tmp_path, samples(tmp_path, ".parquet", ".arrow", ".json"), read, cases(200))
+
+
+def test_the_kind_of_a_damaged_file_is_detected_or_refused(tmp_path: Path) -> None:
+    """`tidings check` looks at the names of fields before it reads a file."""
+
+    def read(path: Path) -> list[str]:
+        return [detect_kind(path)]
+
+    found = samples(tmp_path, ".parquet", ".arrow", ".json", ".csv")
+    try_all(tmp_path, found, read, cases(200), named=False)
 
 
 def test_rows_that_take_no_bytes_are_not_made(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 import json
 
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.app.check.review import detect_kind, review
 from tidings.errors import InvalidForm
+from tidings.formats import columnar_files
 from tidings.formats.files import write_events, write_subscribers, write_subscriptions
 from tidings.store import open_store
 
@@ -69,6 +72,14 @@ def test_a_file_of_unknown_kind_is_refused(tmp_path, name, content, reason):
         detect_kind(path)
     assert reason in str(error.value)
     assert [file.kind for file in review([path]).checked] == ["unknown"]
+
+
+def test_a_file_that_claims_too_much_is_not_expanded(tmp_path, monkeypatch):
+    monkeypatch.setattr(columnar_files, "EXPANSION_FLOOR", 1_000_000)
+    table = pa.table({"id": pa.nulls(4_000_000, pa.int8())})
+    feather.write_feather(table, tmp_path / "f.arrow", compression="zstd")
+    with pytest.raises(InvalidForm, match="its buffers would take"):
+        detect_kind(tmp_path / "f.arrow")
 
 
 def test_good_files_have_no_problems(tmp_path):

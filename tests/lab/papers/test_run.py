@@ -117,7 +117,7 @@ def test_another_seed_size_or_parameter_is_run_anew(experiments, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"exhibits": []}', '{"exhibits": [{}]}', "null"]
+    "text", ["", "{", "[" * 100_000, "[]", "{}", '{"exhibits": []}', '{"exhibits": [{}]}', "null"]
 )
 def test_a_damaged_file_is_run_anew(experiments, tmp_path, text):
     one = experiments[0]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyarrow import feather, parquet
 
 from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config, group_problems
 from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
+from tidings.formats.columnar_files import open_arrow, open_parquet
 from tidings.formats.csv_file import read_header
 from tidings.formats.event_source import Source, showing
 from tidings.formats.files import SUFFIXES, read_events, suffix_of
@@ -255,11 +255,11 @@ def _keys(forms: Iterable[Any]) -> list[str]:
 
 
 def _of_parquet(path: Path) -> list[str]:
-    return list(parquet.read_schema(path).names)
+    return list(open_parquet(path, TRUSTED).schema.names)
 
 
 def _of_arrow(path: Path) -> list[str]:
-    return list(feather.read_table(path).column_names)
+    return list(open_arrow(path).schema.names)
 
 
 _FIELD_NAMES: Final[dict[str, Callable[[Path], list[str]]]] = {

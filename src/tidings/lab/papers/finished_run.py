@@ -85,10 +85,8 @@ def read_run(
     try:
         text = _run_path(folder, experiment.name).read_text(encoding="utf-8")
         run = FinishedRun.from_dict(json.loads(text))
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # damaged, or of another version: it is run again
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # missing, damaged, or of another version: it is run again
     return run if run.is_of(described_run(experiment, size, seed)) else None
 
 
