@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings import Engine, Event, Subscriber, Subscription
+from tidings.errors import StoreError, TidingsError
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.pipeline import Pipeline
 from tidings.store import NewPublication, Store, open_store
@@ -184,6 +185,42 @@ def test_time_closes_periods_and_is_repeated(store: Store) -> None:
     follower = DurableEngine(store)
     follower.catch_up()
     assert [each.event for each in follower.engine.feed("p1")] == []
+
+
+@pytest.mark.parametrize("state", ["{", "[]", "{}", '{"engine": {}}', "[" * 100_000])
+def test_a_damaged_checkpoint_is_refused_by_name(store: Store, state: str) -> None:
+    people(store)
+    accept(store, events(5))
+    pipeline = still(store)
+    run(pipeline)
+    pipeline.save()
+    store.database.write(lambda session: session.run("UPDATE checkpoints SET state = ?", state))
+    with pytest.raises(StoreError, match="the checkpoint of its engine") as caught:
+        DurableEngine(store)
+    assert str(caught.value).startswith(store.database.name)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        ("DELETE FROM steps WHERE number = 1", "step 1 of its engine is missing"),
+        (f"UPDATE steps SET clock_us = {2**62} WHERE number = 2", "step 2 of its engine is at no"),
+        (
+            f"UPDATE steps SET version = {2**62} WHERE number = 2",
+            "of its catalogue is missing",
+        ),
+        (f"UPDATE steps SET upto = {2**62} WHERE number = 2", "publications 5 to .* are missing"),
+    ],
+)
+def test_damaged_steps_are_refused(store: Store, spoil: str, reason: str) -> None:
+    people(store)
+    pipeline = still(store)
+    for first in (0, 2):
+        accept(store, events(4)[first : first + 2])
+        run(pipeline)
+    store.database.write(lambda session: session.run(spoil))
+    with pytest.raises(TidingsError, match=reason):
+        DurableEngine(store).catch_up()
 
 
 def test_late_and_damaged_publications_become_letters(store: Store) -> None:

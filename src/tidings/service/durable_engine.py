@@ -10,12 +10,12 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from tidings.engine.engine import Engine
-from tidings.errors import TidingsError, described
+from tidings.errors import StoreError, TidingsError, described
 from tidings.formats.json_text import read_json
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import UNLIMITED, Limits
 from tidings.model.records import Delivery, Event, Subscription
-from tidings.model.values import moment, parse_duration_us
+from tidings.model.values import EARLIEST_US, LATEST_US, moment, parse_duration_us
 from tidings.policy import Policy, Subscriber
 from tidings.store import CatalogueEntry, EngineStep, Store
 from tidings.store.engine_log import Checkpoint
@@ -58,20 +58,29 @@ class DurableEngine:
         self._ids: dict[str, set[str]] = {SUBSCRIBER: set(), SUBSCRIPTION: set()}
         self._clocked: set[str] = set()
         checkpoint = self._store.log.checkpoint()
-        if checkpoint is not None:
-            self.step, state = checkpoint.step, read_json(checkpoint.state)
+        if checkpoint is None:
+            return
+        try:
+            state = read_json(checkpoint.state)
             self.engine.restore(state["engine"])
-            self._ids = {kind: set(names) for kind, names in state["ids"].items()}
+            self._ids = {kind: set(state["ids"][kind]) for kind in self._ids}
             self._clocked = set(state["clocked"])
+        except (TidingsError, TypeError, LookupError) as error:
+            raise self._damage(f"the checkpoint of its engine: {described(error)}") from None
+        self.step = checkpoint.step
+
+    def _damage(self, what: str) -> StoreError:
+        return StoreError(f"{self._store.database.name}: {what}; restore the store from a copy")
 
     def catch_up(self) -> bool:
         """Repeat the steps written since the last call; return whether there were any."""
         moved = False
         while steps := self._store.log.after(self.step.number):
-            if (
-                steps[0].number != self.step.number + 1
-            ):  # deleted, because a later checkpoint covers them
+            missing = self.step.number + 1
+            if steps[0].number != missing:  # deleted, because a later checkpoint covers them
                 self._restore()
+                if self.step.number < missing:
+                    raise self._damage(f"step {missing} of its engine is missing")
                 continue
             for last in _last_of_runs(steps):
                 self.run(last, self._publications(last))
@@ -82,6 +91,8 @@ class DurableEngine:
     def run(self, step: EngineStep, publications: Iterable[StoredPublication]) -> StepOutput:
         """Take one step, and return its output; if it fails, the state is undefined."""
         deliveries = list[Delivery]()
+        if not EARLIEST_US <= (step.clock_us or 0) <= LATEST_US:
+            raise self._damage(f"step {step.number} of its engine is at no time")
         if step.clock_us is not None:
             deliveries += self.engine.advance(moment(step.clock_us))
         for entry in self._changes(step.version):
@@ -124,6 +135,8 @@ class DurableEngine:
     def _changes(self, version: int) -> Iterator[CatalogueEntry]:
         """Yield the changes of the catalogue up to a version; the first call yields everything."""
         since, history = self.step.version, self._store.history
+        if version - since > _PAGE and version > history.newest():
+            raise self._damage(f"version {version} of its catalogue is missing")
         if since == 0 < version:
             yield from history.as_of(version)
             return

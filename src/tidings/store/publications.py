@@ -7,15 +7,7 @@ from typing import Final, NamedTuple
 
 from tidings.model.records import Event
 from tidings.model.values import format_time, parse_time_us
-from tidings.store.protocol import (
-    Database,
-    Row,
-    Session,
-    StagingTable,
-    check_count,
-    check_id,
-    read_row,
-)
+from tidings.store.protocol import Database, Row, Session, StagingTable, check_count, check_id
 
 _STAGED: Final = StagingTable(
     "incoming_publications", {"ordinal": "BIGINT", "id": "TEXT", "form": "TEXT"}
@@ -115,7 +107,7 @@ def read_publications(
     bound = () if upto is None else (upto,)
     sql += " AND number <= ?" if bound else ""
     rows = session.rows(f"{sql} ORDER BY number LIMIT ?", after, *bound, limit)
-    return [read_row(StoredPublication, row) for row in rows]
+    return [StoredPublication(*row) for row in rows]
 
 
 def accept(session: Session, publications: Sequence[NewPublication], now_us: int) -> list[bool]:
