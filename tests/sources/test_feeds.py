@@ -134,6 +134,19 @@ def test_a_feed_is_asked_politely(server: FeedServer, tmp_path: Path) -> None:
     polled.spool.close()
 
 
+@pytest.mark.parametrize(
+    "state", ["{", "[]", "7", "[" * 100_000, {"next_s": "x"}, {"etag": 7}, {"modified": {}}]
+)
+def test_a_feed_with_a_damaged_state_is_polled_again(
+    server: FeedServer, tmp_path: Path, state: Any
+) -> None:
+    url = server.set("/feed", Answer(rss(1)))
+    polled = Polled(tmp_path, url)
+    polled.spool.append((), 0, state if isinstance(state, str) else json.dumps({url: state}))
+    assert (polled.poll(), polled.poll(), len(server.asked)) == (1, 0, 1)
+    polled.spool.close()
+
+
 def test_a_feed_that_fails_delays_only_itself(
     server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,5 +1,6 @@
 """Readers through a spool: batches can be repeated until they are committed."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,3 +68,27 @@ def test_messages_are_read_again_until_they_are_committed(tmp_path: Path) -> Non
     with pytest.raises(SourceError, match="messages from 1 on were deleted from the spool"):
         again.advance(start, again.latest(), None)
     again.close()
+
+
+DAMAGED = [
+    *("", "{", "7", "[]", "{}", "[" * 100_000, '{"key": null, "value": 1}'),
+    '{"key": 7, "value": "{}", "at": "2026-11-16T00:00:00+00:00", "headers": []}',
+    '{"key": "\\ud800", "value": "{}", "at": "2026-11-16T00:00:00+00:00", "headers": []}',
+    '{"key": null, "value": "{}", "at": "0001-01-01T00:00:00+23:00", "headers": []}',
+    '{"key": null, "value": "{}", "at": "2026-11-16T00:00:00+00:00", "headers": [[1, "a"]]}',
+    '{"key": null, "base64": "\u00e9", "at": "2026-11-16T00:00:00+00:00", "headers": []}',
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_message_does_not_hide_the_others(tmp_path: Path, text: str) -> None:
+    first = reader(tmp_path, [b"a", b"b", b"c"])
+    start, end = first.starting("latest"), first.latest()
+    with closing(Spool.open(tmp_path / "spool.db", "a")) as spool:
+        sql = "UPDATE tidings_spool SET message = ? WHERE number = 2"
+        spool.database.write(lambda session: session.run(sql, text))
+    assert [row["value"] for row in rows(first, start, end)] == [
+        b"a",
+        b"damaged in the spool: " + text.encode(errors="replace"),
+        b"c",
+    ]

@@ -134,7 +134,7 @@ class FeedCollector:
 
     def collect(self) -> None:
         """Poll the feeds that are due, and store their new entries."""
-        states: dict[str, Form] = json.loads(self._spool.state() or "{}")
+        states = _read_states(self._spool.state())
         for url in self._options.urls:
             state, now_s = states.get(url, {}), self._clock()
             if now_s < state.get("next_s", 0):
@@ -172,6 +172,25 @@ class FeedCollector:
             "modified": answer.headers.get("last-modified"),
             "next_s": now_s + wait_s,
         }
+
+
+def _read_states(text: str) -> dict[str, Form]:
+    """Return the states of feeds by their URLs; a feed whose state is damaged is polled at once."""
+    try:
+        states = json.loads(text or "{}").items()
+    except (AttributeError, RecursionError, ValueError):
+        _LOG.warning("%s: the state in the spool is damaged; all feeds are polled again", RSS)
+        return {}
+    return {url: state for url, state in states if _is_state(state)}
+
+
+def _is_state(state: Any) -> bool:
+    texts = ("etag", "modified")
+    return (
+        isinstance(state, dict)
+        and isinstance(state.get("next_s", 0), int | float)
+        and all(isinstance(state.get(name), str | None) for name in texts)
+    )
 
 
 def retry_after_s(answer: Fetched, now_s: float) -> float:

@@ -6,7 +6,7 @@ so batches can be repeated; messages that were processed are deleted.
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -123,17 +123,26 @@ class SpooledReader:
 
 
 def _batch(source: str, messages: Sequence[NumberedMessage]) -> pa.RecordBatch:
-    rows = [_row(source, message.number, json.loads(message.message)) for message in messages]
+    rows = [
+        {"partition": source, "position": str(message.number), **_cells(message.message)}
+        for message in messages
+    ]
     return pa.RecordBatch.from_pylist(rows, MESSAGES)
 
 
-def _row(source: str, number: int, form: Mapping[str, Any]) -> dict[str, Any]:
-    value = form["value"].encode() if "value" in form else b64decode(form["base64"])
-    return {
-        "key": form["key"],
-        "value": value,
-        "partition": source,
-        "position": str(number),
-        "timestamp": datetime.fromisoformat(form["at"]).astimezone(UTC),
-        "headers": [{"key": name, "value": text.encode()} for name, text in form["headers"]],
-    }
+def _cells(text: str) -> dict[str, Any]:
+    """Return what a message holds; a damaged one has a value that no reader takes for an event."""
+    try:
+        form = json.loads(text)
+        key, headers = form["key"], form["headers"]
+        # Else its column could not be written, nor the messages beside it.
+        "".join(["" if key is None else key, *(name for name, _ in headers)]).encode()
+        return {
+            "key": key,
+            "value": form["value"].encode() if "value" in form else b64decode(form["base64"]),
+            "timestamp": datetime.fromisoformat(form["at"]).astimezone(UTC),
+            "headers": [{"key": name, "value": value.encode()} for name, value in headers],
+        }
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        value = f"damaged in the spool: {text}".encode(errors="replace")
+        return {"value": value, "timestamp": datetime.fromtimestamp(0, UTC), "headers": []}

@@ -115,7 +115,7 @@ class Spool:
 
     def page(self, start: int, end: int, size: int) -> list[NumberedMessage]:
         """Return up to `size` messages from one number to before another."""
-        sql = """SELECT number, message FROM tidings_spool
+        sql = """SELECT number, coalesce(CAST(message AS TEXT), '') FROM tidings_spool
             WHERE source = ? AND number >= ? AND number < ? ORDER BY number LIMIT ?"""
         cells = (self.source, start, end, size)
         return self.database.read(
