@@ -17,7 +17,8 @@ from tests.service.running import PATIENCE_S
 from tidings.errors import SourceError
 from tidings.sources.feed_fetch import fetch
 from tidings.sources.feeds import plain_text, read_feed
-from tidings.sources.spooled import _row
+from tidings.sources.spooled import _batch
+from tidings.store.spool import NumberedMessage
 
 NOW = 1_800_000_000.0
 RSS = """<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>
@@ -50,7 +51,8 @@ def document(rng: Random) -> None:
     if rng.random() < 0.7:
         body = mutated(rng, body)
     for entry in read_feed(body, "http://news/feed", NOW, rng.choice(["seen", "published"])):
-        assert json.loads(_row("rss", 1, json.loads(entry.message))["value"])["id"]
+        [row] = _batch("rss", [NumberedMessage(1, entry.message)]).to_pylist()
+        assert json.loads(row["value"])["id"]
 
 
 @pytest.mark.fuzz
