@@ -131,7 +131,7 @@ class ScratchBuffers:
 
 def _has_several_values(events: EncodedEvents) -> bool:
     """Return whether some slot may have several values in one event."""
-    return bool(np.any(events.slots[1:] == events.slots[:-1]))
+    return bool((events.slots[1:] == events.slots[:-1]).any())
 
 
 class FoundHits(NamedTuple):
@@ -238,7 +238,7 @@ class Query:
             projected = needed * self._count // (done + 1)
             out = _enlarged(out, filled, max(2 * len(out), projected + projected // 4))
         # To run out of room costs a second scan of the blocks; smaller segments need less of it.
-        most = 5 * int(np.diff(starts).max(initial=0)) // 4
+        most = 5 * int((starts[1:] - starts[:-1]).max(initial=0)) // 4
         self._buffers.expected = max(most, 3 * self._buffers.expected // 4)
         return out[: starts[-1]], starts
 
@@ -283,7 +283,7 @@ class Query:
     ) -> list[list[Scored]]:
         """Return the k best of a segment that may be among the k best of all."""
         limits = np.full(self._count, len(segment), np.int32)
-        if np.any(least > -np.inf):  # else there is no bound yet
+        if (least > -np.inf).any():  # else there is no bound yet
             limits[:] = np.searchsorted(-segment.scores, -least, "right")
         out = np.empty((self._count, k + 1), np.int64)
         view = segment.view(self._snapshot.version)
@@ -363,7 +363,8 @@ def encode_events(vocabulary: Vocabulary, events: Sequence[Event]) -> Encoding:
             encoded = _encoded(vocabulary, events)
         if vocabulary.cache is cache:
             vocabulary.events += len(events)
-            most = int(np.diff(encoded.spans.reshape(-1, 4)[:, :2]).max(initial=0))
+            # Of one event, `np.diff`, `np.any` and the like take longer than what they compute.
+            most = int((encoded.spans[1::4] - encoded.spans[::4]).max(initial=0))
             return Encoding(encoded, cache.table, most * max(1, cache.longest))
 
 
