@@ -130,7 +130,7 @@ def most_held(window: Any, k: int) -> int | None:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a subscriber gets, and when: a scorer, decay, window, diversifier, k, and rules.
+    """The events that a subscriber gets, and when: a scorer, decay, window, diversifier, k, rules.
 
     Each part may be an object, a name or a form. A policy above the `limits` is refused; the limits
     are not stored.

@@ -51,7 +51,7 @@ class Card(NamedTuple):
 
 @dataclass(frozen=True)
 class CardTemplate:
-    """What the cards of a service show; omitted parts have their defaults.
+    """The contents of the cards of a service; omitted parts have their defaults.
 
     >>> template = CardTemplate.load({"link": "https://films.example/{{delivery.event}}"})
     >>> from tidings import Delivery

@@ -58,7 +58,7 @@ class _Group:
             works = [work for work, _ in waiting]
             try:
                 results = await asyncio.to_thread(self._transact, partial(_work_on, works))
-            except Exception:  # noqa: BLE001 - one of them may have failed: each on its own tells
+            except Exception:  # noqa: BLE001 - one of them may have failed: try each
                 results = await self._one_by_one(works)
             for (_, future), result in zip(waiting, results, strict=True):
                 if future.done():  # its task was cancelled

@@ -75,7 +75,7 @@ class KafkaSender:
     in_order: bool = True
     _producer: Any = field(default=None, init=False)
     _trouble: str = field(default="", init=False)
-    """What last went wrong with a broker, which a message that times out does not say."""
+    """The last error of a broker, which a message that times out does not report."""
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         return await asyncio.to_thread(self._send, messages)

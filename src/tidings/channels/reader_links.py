@@ -1,6 +1,6 @@
 """Links to the service in messages, with which a reader can act without a token.
 
-Each holds a keyed hash of what it does. So a link for another channel or notification cannot be
+Each holds a keyed hash of its action. So a link for another channel or notification cannot be
 forged, and one that leaks does only what it says.
 """
 

@@ -58,7 +58,7 @@ class Retries:
 
 
 class Login(NamedTuple):
-    """What an address says about the user, for a proxy in front of a service."""
+    """The credentials in an address, for a proxy in front of a service."""
 
     user: str
     password: str
@@ -186,7 +186,7 @@ def read_answer(call: Call[Any], response: "httpx2.Response") -> Any:
 
 
 class Notification(NamedTuple):
-    """What a live stream sent: a number to continue after, and maybe a delivery."""
+    """A message of a live stream: a number to continue after, and possibly a delivery."""
 
     number: int
     delivery: Delivery | None

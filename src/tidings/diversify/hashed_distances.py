@@ -192,7 +192,7 @@ def _cached_hashes(events: Sequence[Event], name: str) -> list[bytes]:
 def _hash_together(events: Sequence[Event]) -> None:
     """Hash the tokens of some events, and their attributes, by one call of the kernel.
 
-    One behind the other, the attributes of several events look like those of one.
+    Laid out one after the other, the attributes of several events look like those of one.
     """
     counts = [len(event.attributes) for event in events]
     packed = _pack_strings(events[0].attributes) if len(events) == 1 else None

@@ -1,4 +1,4 @@
-"""One choice from a list of events, without a stream around it."""
+"""A single choice from a list of events, without a stream."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice

@@ -36,7 +36,7 @@ Outcome = Literal[
     "late",
     "unknown",
 ]
-"""What became of an event for a subscriber, in a word."""
+"""The outcome of an event for a subscriber, in a word."""
 LATE: Final = "it arrived too late, and was not offered to subscribers"
 
 

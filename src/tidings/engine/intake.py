@@ -138,7 +138,8 @@ class Intake:
     def arrive_many(self, records: Sequence[Any]) -> Iterable[Step]:
         """Read records as `arrive` does; those that are in order are taken at once.
 
-        The moment that an event reaches is then no step of its own: the next one is not before.
+        The moment that an event reaches is then not a separate step, because the next event is not
+        before it.
         """
         if not self._are_in_order(records):
             return chain.from_iterable(map(self.arrive, records))  # read as they are taken

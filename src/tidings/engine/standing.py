@@ -286,7 +286,7 @@ def _period_of(part: Any, match: Match, at: Moment) -> Period | None:
 
 
 def _follows_from_deliveries(part: Any) -> bool:
-    """Return whether what a window holds is known from its matches and what it delivered."""
+    """Return whether the content of a window follows from its matches and its deliveries."""
     if type(part) not in WINDOWS.values() or getattr(part, "wait", False):
         return False
     return bool(part.name == "history" or (part.name == "sliding" and part.delivered == "leave"))

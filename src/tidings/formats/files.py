@@ -282,7 +282,7 @@ def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
     texts = array_texts(content)
     if texts is None:
         raise InvalidForm(
-            "the file is not a JSON array of records, nor has it one in each line"
+            "the file is not a JSON array of records, nor does it hold one record per line"
             + _hint_of_records(path, content)
         )
     return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))

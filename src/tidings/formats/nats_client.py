@@ -1,4 +1,4 @@
-"""The client of NATS, with two mends: for addresses with `tls://`, and for TLS that fails.
+"""The client of NATS, with two fixes: for addresses with `tls://`, and for TLS that fails.
 
 To the library, `tls://` means what `nats://` does: it encrypts if the server demands that, and
 otherwise sends the login as it is. And it waits forever for the end of a connection whose

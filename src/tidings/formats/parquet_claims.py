@@ -1,4 +1,4 @@
-"""What a Parquet file claims to hold, read and checked without decoding it.
+"""The sizes that a Parquet file claims to hold, read and checked without decoding it.
 
     PAR1 | page page page ... | page page ... | footer | length of the footer | PAR1
            pages of one column  the next one    offsets of all column chunks

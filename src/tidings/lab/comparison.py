@@ -60,7 +60,7 @@ OVERLAP: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Comparison:
-    """What several policies would have delivered from one recording.
+    """The deliveries that several policies would have made from one recording.
 
     `summary` has a row per policy, `subscribers` one per policy and subscriber, `overlap` one per
     pair of policies, and `deliveries` every delivery. All are Arrow tables.
@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def rules(self) -> pa.Table:
-        """What rules did with chosen events: policy, rule, fate, count."""
+        """The effects of rules on chosen events: policy, rule, fate, count."""
         return self.tables.ruled
 
     @property

@@ -1,4 +1,4 @@
-"""Subscriptions compared with events: typing errors in conditions, and what never matched.
+"""Subscriptions compared with events: typing errors in conditions, and those that never matched.
 
 A condition that no event satisfies is not an error, since such an event may still arrive. But a
 subscriber that receives nothing should learn why.
@@ -77,7 +77,7 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """What was compared, and which subscriptions matched nothing."""
+        """The compared records, and the subscriptions that matched nothing."""
         compared = f"{_plural(self.subscriptions, 'subscription')}, {_plural(self.events, 'event')}"
         if self.unmatched:
             tried = f" of {self.tried:,} tried" if self.tried < self.events else ""

@@ -1,7 +1,7 @@
-"""Which attributes events have, of which types and values; and which predicates can never hold.
+"""The attributes of events with their types and values, and predicates that can never hold.
 
-A condition with a typing error is valid, and matches nothing. A profile of the events tells such a
-condition apart from one that merely has not matched yet.
+A condition with a typing error is valid, and matches nothing. A profile of the events distinguishes
+such a condition from one that merely has not matched yet.
 """
 
 from bisect import bisect_left
@@ -211,7 +211,7 @@ class Profile:
         return None if families[part.family].may_satisfy(part) else "value"
 
     def advice(self, part: Predicate) -> str | None:
-        """Return in words why a predicate holds for none, and what may be meant instead."""
+        """Return in words why a predicate holds for no event, and the likely correction."""
         flaw = self.flaw(part)
         if flaw is None:
             return None
@@ -226,7 +226,7 @@ class Profile:
         return clipped(f"{problem}; {hint}" if hint else problem)
 
     def absence(self, attribute: str) -> str | None:
-        """Return in words that no event has an attribute, and what may be meant; None if one has.
+        """Return in words that no event has an attribute, and a similar one; None if one has it.
 
         Nothing is said of profiles without attributes, and of those that list only some.
         """

@@ -120,7 +120,7 @@ class _Judge:
             memory.held.append(pick)
 
     def release_until(self, us: int) -> None:
-        """Release what is due by an instant; of equal instants, what the last rule holds first."""
+        """Release the events due by an instant; of equal instants, those of the last rule first."""
         while True:
             ends = [
                 (self._end(place, pick), -place)

@@ -14,7 +14,7 @@ _NAMED: Final = 5
 
 
 class Verdict(NamedTuple):
-    """What a rule did with an event that the window chose; `str` of the reason is a sentence.
+    """The decision of a rule on an event that the window chose; `str` of the reason is a sentence.
 
     `until_us` is the time until which it is held at most. `other` is the event that it is too near
     to, or that took its place.

@@ -134,7 +134,7 @@ def _address_gauges(store: Store) -> Iterator[Metric]:
 def _queue_metrics(store: Store) -> Iterator[Metric]:
     """Yield the figures of the channels that serve all subscribers.
 
-    Those of people are too many.
+    Those of individual people would be too many.
     """
     labels = ["channel", "kind"]
     sent = CounterMetricFamily("tidings_channel_sent", "Messages taken.", labels=labels)

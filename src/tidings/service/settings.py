@@ -62,7 +62,7 @@ class ServiceSettings:
     mail: SmtpSettings | None = None
     """The server that mail goes through; without one, the service sends no mail."""
     template: CardTemplate = field(default_factory=CardTemplate.load)
-    """What notifications look like in mail and chats."""
+    """The appearance of notifications in mail and chats."""
     templates: Mapping[str, CardTemplate] = field(default_factory=dict)
     """The templates of tenants that have their own."""
     entries: tuple[EntryDraft, ...] = ()

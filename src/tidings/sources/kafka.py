@@ -82,7 +82,7 @@ _AWAY: Final = (
     KafkaError._RESOLVE,  # noqa: SLF001
 )
 _NOISE: Final = re.compile(r" \(after \d+ms in state [^)]*\)$")
-"""What the client adds to the reason of a failed connection."""
+"""The text that the client adds to the reason of a failed connection."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""SparkSession, local or of a cluster, tuned for small micro-batches and silent."""
+"""Spark sessions, local or on a cluster, tuned for small micro-batches and with quiet logs."""
 
 import os
 import re

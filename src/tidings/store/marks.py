@@ -14,7 +14,7 @@ MARKS: Final = (OPENED, READ, NOT_FOR_ME)
 
 
 class NotificationMark(NamedTuple):
-    """What a reader did with a notification, in which channel, and when it was first done."""
+    """An action of a reader on a notification: in which channel, and when it was first done."""
 
     sequence: int
     mark: str

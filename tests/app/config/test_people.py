@@ -34,7 +34,7 @@ def test_people_are_read(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         (ADA, r"\[\[people\]\] 1: this service sends no mail"),
-        (MAIL + ADA + ADA, r"\[\[people\]\] 2: ada has two with the id 'mail'"),
+        (MAIL + ADA + ADA, r"\[\[people\]\] 2: ada has two entries with the id 'mail'"),
         (MAIL + ADA + "colour = 1", "unknown field 'colour'"),
         (MAIL + ADA.replace('subscriber = "ada"\n', ""), "`subscriber` is a non-empty string"),
         (MAIL + ADA + 'start = "later"', "start is one of"),

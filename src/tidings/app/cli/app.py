@@ -1,4 +1,4 @@
-"""The application object that all commands belong to, and what they share."""
+"""The application object that all commands belong to, and the options that they share."""
 
 import logging
 import re

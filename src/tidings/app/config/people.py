@@ -69,7 +69,7 @@ def read_entries(forms: object, smtp: SmtpSettings | None) -> tuple[EntryDraft, 
             if entry.person.kind == MAIL_KIND and smtp is None:
                 raise InvalidForm(NO_MAIL)
             if entries.setdefault((entry.subscriber, entry.id), entry) is not entry:
-                raise InvalidForm(f"{entry.subscriber} has two with the id {entry.id!r}")
+                raise InvalidForm(f"{entry.subscriber} has two entries with the id {entry.id!r}")
     return tuple(entries.values())
 
 

@@ -49,7 +49,7 @@ class Band(NamedTuple):
 
 
 class PersonDay(NamedTuple):
-    """What matched for a person on the first day, or as much of it as was published."""
+    """The films that matched for a person on the first day, as far as it was published."""
 
     owner: DemoSubscriber
     published: int
@@ -82,7 +82,7 @@ class PersonDay(NamedTuple):
 
 
 class NotSent(NamedTuple):
-    """A film that matched and was not sent, and what the engine says about it."""
+    """A film that matched and was not sent, with the explanation of the engine."""
 
     subscriber: str
     film: Event

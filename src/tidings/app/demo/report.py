@@ -26,7 +26,7 @@ _PANEL, _ROW, _MARGIN = 320, 40, 10
 
 
 class Dot(NamedTuple):
-    """A lit dot: its place in the row of all dots, and what it stands for."""
+    """A lit dot: its place in the row of all dots, and its meaning."""
 
     place: int
     text: str

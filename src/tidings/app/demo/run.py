@@ -188,7 +188,7 @@ def _start_spark() -> Any:
 
 @contextmanager
 def _started_in_background(start: Callable[[], Any]) -> Iterator[Future[Any]]:
-    """Yield the future of what `start` returns in another thread; stop it at the end."""
+    """Yield the future result of `start`, which runs in another thread; stop it at the end."""
     with ThreadPoolExecutor(1) as background:
         future = background.submit(start)
         try:

@@ -78,7 +78,7 @@ class SubscriberStats:
 
     @property
     def ruled(self) -> str:
-        """What its rules did, in words; empty if it has none."""
+        """The effects of its rules, in words; empty if it has none."""
         if not self.subscriber.subscriber.policy.rules:
             return ""
         return f"its rules held {self.held:,} for later and dropped {self.dropped:,}"

@@ -1,4 +1,4 @@
-"""A config for a file that was looked at: its layout, a policy, and subscriptions that match."""
+"""The config proposed for a file: its layout, a policy, and subscriptions that match."""
 
 import json
 import re
@@ -66,7 +66,7 @@ class ProposedSubscription:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What `tidings init` found in a file, and what it proposes."""
+    """The findings of `tidings init` in a file, and its proposals."""
 
     source: Source
     layout: Layout

@@ -26,7 +26,7 @@ a dispatcher that was killed."""
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """What a channel has and has not sent during a run, with the reason if it fails.
+    """The progress of a channel during a run: how much is sent and waiting, and why it fails.
 
     `next_at` is when the rest is due, if that is later: after a failure, or in a digest.
     """

@@ -1,4 +1,4 @@
-"""The forms of deliveries, from the numbers that kernels write to what callers receive.
+"""The forms of deliveries, from the numbers that kernels write to the objects that callers receive.
 
 CohortDeliveries --> DeliveryBatch          numbers of the feeds; valid until the next offers
 DeliveryBatch    --> DeliveryColumns        columns with tables of their own: many deliveries

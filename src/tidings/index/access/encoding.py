@@ -83,7 +83,7 @@ class _Checks(NamedTuple):
 
     @classmethod
     def empty(cls, size: int) -> "_Checks":
-        """Return so many checks that are not written yet."""
+        """Return `size` checks that are not written yet."""
         slots, counts = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         bounds = np.zeros(size), np.zeros(size)
         return cls(slots.copy(), slots, *bounds, np.full(size, BETWEEN, np.int8), counts)

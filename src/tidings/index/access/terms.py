@@ -1,4 +1,4 @@
-"""The terms of one attribute, and the cache of what texts satisfy.
+"""The terms of one attribute, and a cache of the terms that each text satisfies.
 
 A term is a predicate that an event either stamps or not: `=`, `is null`, `is not null`, `true`, and
 the predicates of strings other than negations. A negation needs a term too: what it negates, which

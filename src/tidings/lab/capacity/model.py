@@ -153,7 +153,7 @@ class Demand:
 
 
 class Breaking(NamedTuple):
-    """The events per second at which all planned cores are busy, and what most of that time is."""
+    """The events per second at which all planned cores are busy, and their most costly work."""
 
     events_per_s: float
     reason: str
@@ -161,7 +161,7 @@ class Breaking(NamedTuple):
 
 @dataclass(frozen=True)
 class CapacityPlan:
-    """The machines that a demand takes."""
+    """The machines that a demand needs."""
 
     cores: int
     fewest_cores: int

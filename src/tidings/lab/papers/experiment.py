@@ -1,4 +1,4 @@
-"""What an experiment is: parameters, a run, and exhibits with claims that the run decides.
+"""The parts of an experiment: parameters, a run, and exhibits with claims that the run decides.
 
 To add one, write a file in this folder, named after what it reproduces, with
 

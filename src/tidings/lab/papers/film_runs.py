@@ -73,7 +73,7 @@ class PolicyKey(NamedTuple):
 
 
 class PolicyOutcome(NamedTuple):
-    """What a policy delivered: means over all deliveries, and over its lists the diversity."""
+    """The deliveries of a policy: means over all of them, and the diversity of its lists."""
 
     delivered: int
     rank: float
@@ -82,7 +82,7 @@ class PolicyOutcome(NamedTuple):
 
 
 class StreamRuns(NamedTuple):
-    """The outcomes by order and policy, and what they are compared with."""
+    """The outcomes by order and policy, and the baselines they are compared with."""
 
     parameters: StreamParameters
     outcomes: dict[tuple[Order, PolicyKey], PolicyOutcome]

@@ -19,7 +19,7 @@ RUNS: Final = "runs"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What an experiment found, and everything that its numbers depend on.
+    """The findings of an experiment, and everything that its numbers depend on.
 
     `stamp` is a digest of its source: after a change of the experiment it is run again. `cpu_s` is
     processor time, which other load hardly changes, and `wall_s` what a clock showed.

@@ -1,4 +1,4 @@
-"""The report: one HTML page that stands alone, the same as Markdown, CSV and SVG files."""
+"""The report: one self-contained HTML page, and the same as Markdown, CSV and SVG files."""
 
 import csv
 import io

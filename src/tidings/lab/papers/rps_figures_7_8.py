@@ -40,7 +40,7 @@ class DimensionParameters:
 
 
 class DimensionCost(NamedTuple):
-    """What an event costs over d dimensions.
+    """The cost of an event over d dimensions.
 
     Calls of getnext() and stabbed intervals are means over all events and summed over dimensions;
     times are microseconds.

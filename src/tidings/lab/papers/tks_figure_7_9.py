@@ -85,7 +85,7 @@ class PivotOpIndex:
 
 
 class Construction(NamedTuple):
-    """What was built of some subscriptions, and how long it took."""
+    """The structure built from some subscriptions, and how long that took."""
 
     tuples: int
     relations: int

@@ -1,4 +1,4 @@
-"""The texts behind a case-folded one: what `ilike` says about the text as it was written.
+"""The texts behind a case-folded one: what `ilike` implies for the text as written.
 
 Case folding replaces each character by one to three others, whatever stands beside it, and leaves
 what is folded as it is. A *source* of a folded text is a text that folds to it: 'Straße' and

@@ -467,7 +467,7 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def tick_row(bucket: int, us: int, sequence: int) -> dict[str, Any]:
-    """Return the row that tells a bucket which time and number the stream has reached."""
+    """Return the row that informs a bucket of the time and number that the stream has reached."""
     return {"bucket": bucket, "kind": "tick", "published_us": us, "sequence": sequence}
 
 

@@ -28,7 +28,7 @@ FIRST_CELL: Final = 1
 
 
 class RuleSet(NamedTuple):
-    """The rules of a policy as numbers, and what only Python knows about them."""
+    """The rules of a policy as numbers, and the parts of them that only Python uses."""
 
     codes: RuleCodes
     chain: ChainCodes
@@ -37,7 +37,7 @@ class RuleSet(NamedTuple):
 
 
 def rule_set(policy: Policy, owed: bool) -> RuleSet:
-    """Return the rules of a policy; `owed` adds a line for what old rules let pass."""
+    """Return the rules of a policy; `owed` adds a line for events that old rules let pass."""
     parts: Sequence[Any] = policy.rules
     compared = next((p for p in parts if isinstance(p, Different) and has_kernel(p.distance)), None)
     measured = [isinstance(p, Different) and not _same_distance(p, compared) for p in parts]

@@ -57,7 +57,7 @@ _FEW: Final = 64
 
 
 class RuleResult(NamedTuple):
-    """What the subscribers of a group get, what the rules did, and whose rules failed."""
+    """The deliveries of a group, the verdicts of its rules, and the rows whose rules failed."""
 
     delivered: CohortDeliveries
     verdicts: VerdictColumns
@@ -66,7 +66,7 @@ class RuleResult(NamedTuple):
 
 
 class RunBuffers:
-    """What the kernel writes in one run; full buffers are set aside, and larger ones follow.
+    """The output of the kernel in one run; full buffers are set aside, and larger ones follow.
 
     They belong to one run, so that its result is what was written, without a copy.
     """

@@ -33,7 +33,7 @@ _NO_DELIVERIES: Final = object_deliveries([])
 
 
 class RuledDeliveries(NamedTuple):
-    """What subscribers get after their rules, and the numbers of those whose rules failed."""
+    """The deliveries that pass the rules, and the numbers of subscribers whose rules failed."""
 
     parts: list[CohortDeliveries]
     failed: dict[int, str]
