@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import history
 
-from tidings.lab.capacity.processor_time import processor_seconds
+from tidings.lab.stopwatch import processor_seconds
 
 RESULTS = Path(__file__).parent / "results"
 STAT = Path("/proc/stat")

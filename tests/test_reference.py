@@ -20,7 +20,7 @@ from tidings.client import Client
 from tidings.engine.explain import Outcome
 from tidings.lab.papers.registry import EXPERIMENTS
 from tidings.model.values import parse_duration_us
-from tidings.service import openapi, question_slots
+from tidings.service import openapi, request_waits
 from tidings.service.app import create_app
 from tidings.service.routes import reader_feeds
 from tidings.service.settings import ServiceSettings
@@ -64,9 +64,9 @@ def test_the_limits_of_a_service_are_those_of_its_settings() -> None:
     for limit in (
         f"{settings.body_bytes // 10**6} MB and {settings.body_records:,} records",
         f"{settings.rate:,} requests per second, and a subscriber {settings.subscriptions:,} subs",
-        f"at most {numbers[question_slots._OWN_AT_ONCE]} per subscriber",
-        f"and {numbers[question_slots._AT_ONCE]} per tenant",
-        f"A subscriber with {numbers[question_slots._OWN_ASKED]} pending queries",
+        f"at most {numbers[request_waits._OWN_AT_ONCE]} per subscriber",
+        f"and {numbers[request_waits._AT_ONCE]} per tenant",
+        f"A subscriber with {numbers[request_waits._OWN_ASKED]} pending queries",
         f"the {numbers[reader_feeds._ENTRIES]} newest notifications",
         f"at most {numbers[settings.webhooks]} webhooks",
         f"after {numbers[int(settings.wait_s)]} seconds with `false`",
@@ -178,9 +178,9 @@ HEADINGS = {
     "kinesis": "## Kinesis",
     "jetstream": "## NATS JetStream",
     "mqtt": "## MQTT",
-    "feeds": "## RSS and Atom",
+    "rss": "## RSS and Atom",
     "outbox": "## Outbox tables",
-    "changes": "## Changes of PostgreSQL tables",
+    "postgres_changes": "## Changes of PostgreSQL tables",
 }
 DEFAULTS = {
     "maxRecordsPerTrigger": "_LIMIT",

@@ -1,14 +1,18 @@
 """Background merges: one at a time, a failure raised once, closed at the end."""
 
+import ctypes
+from pathlib import Path
 from threading import Event, Thread
 from time import sleep
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tidings.errors import TidingsError
 from tidings.index import background as module
 from tidings.index.access import Access, writer
-from tidings.index.background import BackgroundMerge
+from tidings.index.background import BackgroundMerge, release_free_memory
 from tidings.model.records import Subscription
 
 
@@ -135,3 +139,35 @@ def test_closing_waits_for_the_running_merge():
     assert merge.completed == 1
     with pytest.raises(TidingsError, match="closed and takes no changes"):
         merge.check_writable()
+
+
+CELLS = 1024  # small enough to lie within the heap
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return 4096 * pages
+
+
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library keeps its heap"
+)
+def test_gaps_in_the_heap_are_released() -> None:
+    arrays = [np.ones(CELLS) for _ in range(8000)]
+    kept = arrays[::100]
+    del arrays
+    before = resident()
+    assert release_free_memory()
+    assert before - resident() > 8 * CELLS * 4000
+    assert all(array.all() for array in kept)
+
+
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+def test_another_c_library_keeps_its_heap(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Any) -> None:
+        raise error("no such function")
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    assert not release_free_memory()

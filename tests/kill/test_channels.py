@@ -17,7 +17,7 @@ from tests.kill.receivers import Receivers, is_done, people_at, stored
 from tests.kill.stream import Expected, count, write_stream
 from tests.kill.test_service import FORK
 from tests.service.running import eventually
-from tests.sources import test_feeds, test_mqtt
+from tests.sources import test_mqtt, test_rss
 from tests.sources.brokers import Brokers
 from tests.sources.clouds import ACCOUNT, Cloud
 from tests.sources.feed_servers import Answer, FeedServer
@@ -273,10 +273,10 @@ def from_rss(opening: Opening) -> WayIn:
     As feeds do, this one shows only its newest entries.
     """
     server = opening.stack.enter_context(FeedServer().running())
-    url = server.set("/feed", Answer(test_feeds.rss(*range(60))))
+    url = server.set("/feed", Answer(test_rss.rss(*range(60))))
     calm = opening.folder / "calm"
     calm.mkdir()
-    configs = [test_feeds.config(each, url, **opening.limited) for each in (calm, opening.folder)]
+    configs = [test_rss.config(each, url, **opening.limited) for each in (calm, opening.folder)]
     for config in configs:
         config.write_text(config.read_text().replace('"120s"', '"0s"'))
     run_here(configs[0])
@@ -287,7 +287,7 @@ def from_rss(opening: Opening) -> WayIn:
     def show(entries: Sequence[int]) -> None:
         time.sleep(1)  # a feed is not asked more often
         shown = range(max(0, entries[-1] + 1 - SHOWN), entries[-1] + 1)
-        server.set("/feed", Answer(test_feeds.rss(*shown)))
+        server.set("/feed", Answer(test_rss.rss(*shown)))
 
     expected = Expected([Subscriber("ann")], deliveries, [], 0)
     return WayIn(configs[1], expected, show, range(60))

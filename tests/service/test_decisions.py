@@ -10,7 +10,7 @@ import pytest
 from tests.service.running import delivered, service_at
 
 from tidings.engine.subscriber_replay import InterestReplay
-from tidings.service.recent import Interest, Replays
+from tidings.service.recent_publications import Interest, Replays
 
 POLICY = {"k": 1, "window": {"name": "sliding", "length": 2}}
 GENRES = ["drama", "drama", "comedy", "horror", "drama", "drama"]

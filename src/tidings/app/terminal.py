@@ -1,13 +1,16 @@
-"""Safe output of untrusted data: no escape sequence in an id or a value reaches a terminal.
+"""Safe output of untrusted data, and the log of the service on standard error.
 
-Such a sequence could hide lines, rename the window, or write to the clipboard.
+No escape sequence in an id or a value reaches a terminal. Such a sequence could hide lines, rename
+the window, or write to the clipboard.
 """
 
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterable
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -56,3 +59,30 @@ class SafeConsole(Console):
         for segment in super().render(renderable, options):
             is_text = not segment.control
             yield Segment(printable(segment.text), segment.style) if is_text else segment
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the time, the level, the logger and the message of a record."""
+        form = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            form["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(form)
+
+
+def start_logging(kind: Literal["text", "json"]) -> None:
+    """Write the log of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    text = SafeFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonLines() if kind == "json" else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # py4j logs every call between Python and Java, and the exception that stops a query.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -6,7 +6,8 @@
 
 Readers take one immutable snapshot and never wait. Writers change the delta under `lock`, publish
 the next snapshot, and start a merge when the delta is large. This module owns the part that all
-forms share: the lock, the thread, its failure, closing, and the choice of what to merge.
+forms share: the lock, the thread, its failure, closing, the choice of what to merge, and the
+release of memory that a merge has freed.
 
 How a merge accounts for changes made while it ran is not shared, because it depends on the layout.
 `boxes.live` keeps positions stable and copies the tombstones (a death stamp per position).
@@ -14,6 +15,7 @@ How a merge accounts for changes made while it ran is not shared, because it dep
 delta. Index files append the changes to an overlay on disk instead.
 """
 
+import ctypes
 from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 
@@ -108,3 +110,17 @@ def first_to_merge(sizes: Sequence[int], newest: int) -> int:
         first -= 1
         newest += sizes[first]
     return first
+
+
+def release_free_memory() -> bool:
+    """Return what is free within the heap to the system; return whether there was anything.
+
+    Columns and lists that exist only while a large index is built leave gaps below what stays, in
+    all as much as the index itself takes. This looks at the free pieces of the heap only, and does
+    nothing where the C library cannot do it, as outside of glibc.
+    """
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(trim(0))

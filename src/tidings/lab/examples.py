@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.engine.explainer import Explainer
+from tidings.engine.subscriber_replay import Explainer
 from tidings.lab.recording import Recording
 from tidings.lab.shared_matching import SharedMatcher
 from tidings.lab.variants import Variant

@@ -1,8 +1,11 @@
-"""Processor times of interleaved calls, which are comparable even on a busy machine."""
+"""Processor times of interleaved calls, comparable even on a busy machine, and of processes."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 
 def least_times(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -19,3 +22,41 @@ def least_times(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str
             call()
             best[name] = min(best[name], (time.process_time() - started) * 1e3)
     return best
+
+
+_PROC: Final = Path("/proc")
+
+
+class _Usage(NamedTuple):
+    parent: int
+    ticks: int
+
+
+def processor_seconds() -> float:
+    """Return the processor time so far; without /proc, that of this process alone."""
+    usage = _read_all()
+    me = os.getpid()
+    if me not in usage:
+        times = os.times()
+        return times.user + times.system
+    ticks = sum(process.ticks for number, process in usage.items() if _descends(number, me, usage))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _read_all() -> dict[int, _Usage]:
+    """Return the usage of every process, including that of its children which have ended."""
+    usage = dict[int, _Usage]()
+    for path in _PROC.glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            # The name of a program, in parentheses, may contain spaces and parentheses.
+            fields = path.read_text().rpartition(")")[2].split()
+            usage[int(path.parent.name)] = _Usage(int(fields[1]), sum(map(int, fields[11:15])))
+    return usage
+
+
+def _descends(number: int, root: int, usage: dict[int, _Usage]) -> bool:
+    while number != root:
+        if number not in usage:
+            return False
+        number = usage[number].parent
+    return True

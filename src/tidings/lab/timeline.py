@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from xml.etree.ElementTree import Element
 
-from tidings.engine.explainer import Explainer
 from tidings.engine.standing import Offered, judge_choice
+from tidings.engine.subscriber_replay import Explainer
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.formats.markup import styled_page, tag

@@ -11,7 +11,6 @@ from tidings.service.access import Gate
 from tidings.service.live import LivePush
 from tidings.service.metrics import RequestMeter
 from tidings.service.openapi import describe
-from tidings.service.path_ids import SlashesInIds
 from tidings.service.problems import answer_problems
 from tidings.service.routes import (
     channels,
@@ -28,6 +27,7 @@ from tidings.service.routes import (
     templates,
     webhooks,
 )
+from tidings.service.routes.parameters import SlashesInIds
 from tidings.service.settings import LOOPBACK, ServiceSettings
 from tidings.service.tenant import Tenants
 

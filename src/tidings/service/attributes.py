@@ -10,7 +10,7 @@ from tidings.model.conditions.parser import render_key, render_name
 from tidings.model.profile import LONGEST, MOST_ATTRIBUTES, Profile
 from tidings.model.records import Event
 from tidings.model.values import Range, Token
-from tidings.service.recent import RecentPublications
+from tidings.service.recent_publications import RecentPublications
 from tidings.store import EngineStep
 
 _MOST_NAMED: Final = 500

@@ -13,15 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.engine.explain import Explanation
-from tidings.engine.explainer import Explainer
-from tidings.engine.subscriber_replay import RecordedSteps, ReplayResult
+from tidings.engine.subscriber_replay import Explainer, RecordedSteps, ReplayResult
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import SECOND_US, format_time
 from tidings.policy import Subscriber
 from tidings.service.access import Caller
 from tidings.service.problems import Form, HttpProblem
-from tidings.service.recent import Interest
+from tidings.service.recent_publications import Interest
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 

@@ -12,11 +12,10 @@ from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
 from tidings.service.problems import HttpProblem
 from tidings.service.publication_writer import PublicationWriter
-from tidings.service.question_slots import QuestionSlots
-from tidings.service.recent import RecentPublications, Replays
+from tidings.service.recent_publications import RecentPublications, Replays
+from tidings.service.request_waits import IsEnough, QuestionSlots, StepWaits
 from tidings.service.samples import Sampler
 from tidings.service.settings import ServiceSettings
-from tidings.service.step_waits import IsEnough, StepWaits
 from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT
 

@@ -31,9 +31,9 @@ CONNECTORS: Final = {
     KINESIS: Connector("kinesis", "aws"),
     NATS: Connector("jetstream", "nats"),
     MQTT: Connector("mqtt", "mqtt"),
-    RSS: Connector("feeds", "rss"),
+    RSS: Connector("rss", "rss"),
     OUTBOX: Connector("outbox", "postgres"),
-    CHANGES: Connector("changes", "postgres"),
+    CHANGES: Connector("postgres_changes", "postgres"),
 }
 
 

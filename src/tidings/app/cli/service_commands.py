@@ -117,8 +117,8 @@ def _engine(config: "ServeConfig") -> str:
 
 
 def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
-    from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
+    from tidings.app.terminal import start_logging
     from tidings.service.tenant_threads import run_pipelines, start_beside_spark
     from tidings.store.address import DEFAULT_TENANT
 
@@ -162,9 +162,9 @@ def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
 
 def _serve(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.output import open_console
-    from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import Supervised
     from tidings.app.signals import StopActions, stop_on_signals
+    from tidings.app.terminal import start_logging
     from tidings.service.server import WebServer
 
     server = WebServer(config.store, config.settings, config.host, config.port)

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.compiled.free_memory import release_free_memory
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access.description import AccessDescription
 from tidings.index.access.encoding import EncodedSubscriptions, encode, joined, renumbered
@@ -33,6 +32,7 @@ from tidings.index.access.snapshot import (
     stored_conjunctions,
 )
 from tidings.index.access.vocabulary import Vocabulary
+from tidings.index.background import release_free_memory
 from tidings.index.protocol import own_score
 from tidings.model.records import Subscription
 

@@ -32,8 +32,8 @@ from tidings.lab.capacity.model import (
     doublings,
     held_at_most,
 )
-from tidings.lab.capacity.processor_time import processor_seconds
 from tidings.lab.capacity.workload import CapacityWorkload
+from tidings.lab.stopwatch import processor_seconds
 from tidings.policy import Policy
 
 WARM: Final = 2
@@ -104,7 +104,7 @@ FIRST: Final = Case(2_000, 1_000, 5, 200)
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run took: seconds of one trigger, bytes of the state that it wrote."""
+    """The cost of one run: seconds of one trigger, bytes of the state that it wrote."""
 
     case: Case
     processor_s: float

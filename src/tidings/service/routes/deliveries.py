@@ -1,4 +1,4 @@
-"""What subscribers receive: the feed on demand, and durable notifications."""
+"""Deliveries to subscribers: the feed on demand, and durable notifications."""
 
 from typing import Annotated
 
@@ -10,9 +10,8 @@ from tidings.model import validate
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.routes.parameters import Limit
+from tidings.service.routes.parameters import Limit, PathId
 from tidings.store import Inbox
 from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION

@@ -11,10 +11,9 @@ from tidings.model.values import SECOND_US
 from tidings.service.access import ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.deliveries import Sequence, check_known
-from tidings.service.routes.parameters import Limit
+from tidings.service.routes.parameters import Limit, PathId
 from tidings.store.marks import MARKS
 from tidings.store.protocol import FOREVER
 

@@ -23,7 +23,6 @@ from tidings.service.access import AnyCaller, Caller, PublisherCaller, ReaderCal
 from tidings.service.attributes import AttributeQuery
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, find_position, load_form
 from tidings.service.questions import (
     DecisionQuery,
@@ -33,7 +32,8 @@ from tidings.service.questions import (
     find_interest,
     list_decisions,
 )
-from tidings.service.recent import Interest
+from tidings.service.recent_publications import Interest
+from tidings.service.routes.parameters import PathId
 from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["questions"])

@@ -19,9 +19,9 @@ from tidings.model.records import Delivery
 from tidings.model.values import SECOND_US, format_time
 from tidings.service.access import Gate, ReaderCaller
 from tidings.service.openapi import answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem
 from tidings.service.routes.deliveries import check_known
+from tidings.service.routes.parameters import PathId
 from tidings.store.feed_addresses import FeedOwner
 
 ATOM: Final = "application/atom+xml"

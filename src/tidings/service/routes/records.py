@@ -15,9 +15,8 @@ from tidings.policy import Subscriber
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
 from tidings.service.bodies import JSON_LINES, AnyBody, Body, FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.routes.parameters import Limit
+from tidings.service.routes.parameters import Limit, PathId
 from tidings.store.catalogue import Expected
 from tidings.store.protocol import check_id
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record

@@ -11,9 +11,9 @@ from tidings.errors import StoreError
 from tidings.service.access import Gate, ReaderCaller
 from tidings.service.live import LivePush, LiveStream
 from tidings.service.openapi import answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import HttpProblem
 from tidings.service.routes.deliveries import check_known
+from tidings.service.routes.parameters import PathId
 from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["deliveries"])

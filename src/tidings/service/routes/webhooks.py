@@ -14,9 +14,9 @@ from tidings.model.values import SECOND_US, format_time
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.deliveries import check_known
+from tidings.service.routes.parameters import PathId
 from tidings.store.webhooks import Webhook
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])

@@ -65,6 +65,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     RuleArrays,
     RuleOutput,
     Turns,
+    judge,
 )
 from tidings.feed.columnar.rules.kernels.quiet import drop_behind, offer_quiet
 from tidings.feed.columnar.rules.kernels.quota import count_choice, may_hold, offer_quota
@@ -76,7 +77,6 @@ from tidings.feed.columnar.rules.kernels.rings import (
     ring_cell,
 )
 from tidings.feed.columnar.rules.kernels.spans import is_known, span_at
-from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 # Turns ahead for which lines are requested, then what they point to, and then a cell of that.
 LINES_AHEAD: Final = 18

@@ -20,6 +20,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     TOO_NEAR,
     RuleArrays,
     RuleOutput,
+    judge,
 )
 from tidings.feed.columnar.rules.kernels.rings import (
     expire_got,
@@ -28,7 +29,6 @@ from tidings.feed.columnar.rules.kernels.rings import (
     ring_capacity,
     ring_cell,
 )
-from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
 class Nearest(NamedTuple):

@@ -26,6 +26,7 @@ Cell 0 belongs to no list: it holds the pick that a window has just chosen.
 from typing import Final, NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s, UInt8s, UInt16s
+from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import DecayCodes, EventColumns, FeatureColumns, Slabs
 
 DIFFERENT, QUOTA, QUIET, OWED = range(4)
@@ -233,3 +234,19 @@ class RuleOutput(NamedTuple):
     figures: Float64s  # of verdicts: the distance, or how many better ones are expected
     moved: Int32s  # rows whose deadlines moved, as many as there is room for
     progress: Int64s
+
+
+@inlined
+def judge(arrays: RuleArrays, output: RuleOutput, place: int, cell: int, reason: int) -> int:
+    """Write the verdict on the event of a cell, at the time of the cell; return its index."""
+    # Rows are not cleared between runs, so each column is written; callers fill in what they know.
+    verdicts, index = output.verdicts, output.progress[VERDICTS]
+    verdicts[index, VERDICT_SUBSCRIBER] = output.progress[SUBSCRIBER]
+    verdicts[index, VERDICT_PLACE] = place
+    verdicts[index, REASON] = reason
+    verdicts[index, VERDICT_EVENT] = arrays.held.cell[cell, EVENT]
+    verdicts[index, VERDICT_AT] = arrays.held.cell[cell, AT]
+    verdicts[index, UNTIL], verdicts[index, OTHER] = NONE, NONE
+    verdicts[index, DETAIL], verdicts[index, LEFT], output.figures[index] = NONE, 0, 0.0
+    output.progress[VERDICTS] = index + 1
+    return index

@@ -18,9 +18,9 @@ from tidings.feed.columnar.rules.kernels.layout import (
     VERDICT_AT,
     RuleArrays,
     RuleOutput,
+    judge,
 )
 from tidings.feed.columnar.rules.kernels.spans import span_at
-from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
 @inlined

@@ -28,10 +28,10 @@ from tidings.feed.columnar.rules.kernels.layout import (
     VERDICT_AT,
     RuleArrays,
     RuleOutput,
+    judge,
 )
 from tidings.feed.columnar.rules.kernels.rings import count_ranks_above, push_rank
 from tidings.feed.columnar.rules.kernels.spans import span_at
-from tidings.feed.columnar.rules.kernels.verdicts import judge
 
 
 class OpenPeriod(NamedTuple):

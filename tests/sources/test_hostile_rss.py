@@ -15,8 +15,8 @@ from tests.mutation import mutated
 from tests.service.running import PATIENCE_S
 
 from tidings.errors import SourceError
-from tidings.sources.feed_fetch import fetch
-from tidings.sources.feeds import plain_text, read_feed
+from tidings.sources.rss import plain_text, read_feed
+from tidings.sources.rss_fetch import fetch
 from tidings.sources.spooled import _batch
 from tidings.store.spool import NumberedMessage
 

@@ -25,7 +25,6 @@ from feedparser.encodings import convert_to_utf8
 from tidings.errors import SourceError, described
 from tidings.formats.event_source import RSS
 from tidings.model.values import parse_duration_us
-from tidings.sources.feed_fetch import Fetched, fetch, read_url
 from tidings.sources.options import (
     OptionTexts,
     check_names,
@@ -33,6 +32,7 @@ from tidings.sources.options import (
     read_integer,
     read_required,
 )
+from tidings.sources.rss_fetch import Fetched, fetch, read_url
 from tidings.sources.spooled import SpooledReader, message_text
 from tidings.store import Spool, SpoolEntry
 
@@ -234,7 +234,8 @@ def read_feed(body: bytes, url: str, now_s: float, times: str = _TIMES[0]) -> It
 def _parsed(body: bytes, url: str) -> Any:
     """Return what feedparser makes of a document.
 
-    It need not clean markup, which takes long: `plain_text` takes it out of titles and summaries.
+    Markup is not cleaned here, which would take long: `plain_text` removes it from titles and
+    summaries.
     """
     try:
         # In the encoding that the parser will use, which need not be a superset of ASCII.
@@ -282,7 +283,7 @@ def _shown(url: str) -> str:
 
 
 def _named(url: str) -> str:
-    """Return a name for a feed; its query, which may be secret, is a digest that tells it apart."""
+    """Return a name for a feed; its query, which may be secret, is replaced by a digest."""
     parts = urlsplit(url)
     secret = (parts.query, parts.fragment)
     return f"{_shown(url)}?{_digest(secret)[:16]}" if any(secret) else url

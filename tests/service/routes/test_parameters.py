@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.service.path_ids import PathId, SlashesInIds
+from tidings.service.routes.parameters import PathId, SlashesInIds
 
 app = FastAPI()
 app.add_middleware(SlashesInIds)

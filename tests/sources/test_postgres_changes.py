@@ -16,7 +16,7 @@ from tests.sources.logical_servers import NAMES, address_of, fill, open_shop, ru
 from tests.sources.pipelines import check, run_here, write_config
 
 from tidings.errors import SourceError
-from tidings.sources.changes import ChangeReader, open_reader, read_options
+from tidings.sources.postgres_changes import ChangeReader, open_reader, read_options
 
 GIVEN = {"url": "postgresql://u@h/shop", **NAMES}
 

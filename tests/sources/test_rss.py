@@ -13,7 +13,7 @@ from tests.sources.kills import kill_runs, start
 from tests.sources.pipelines import run_here, write_config
 
 from tidings.errors import SourceError
-from tidings.sources.feeds import FeedCollector, open_reader, read_feed, read_options
+from tidings.sources.rss import FeedCollector, open_reader, read_feed, read_options
 from tidings.store import Spool, open_store
 
 RSS = '<rss version="2.0"><channel><title>Film news</title>{}</channel></rss>'

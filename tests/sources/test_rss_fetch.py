@@ -8,8 +8,8 @@ import pytest
 from tests.sources.feed_servers import Answer, FeedServer
 
 from tidings.errors import SourceError
-from tidings.sources import feed_fetch
-from tidings.sources.feed_fetch import fetch, read_url
+from tidings.sources import rss_fetch
+from tidings.sources.rss_fetch import fetch, read_url
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_public_feed_cannot_redirect_into_the_network(
     server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = server.set("/a", Answer(status=302, headers={"Location": "http://localhost/secret"}))
-    monkeypatch.setattr(feed_fetch, "is_public", lambda address: str(address) == "127.0.0.1")
+    monkeypatch.setattr(rss_fetch, "is_public", lambda address: str(address) == "127.0.0.1")
     resolve = socket.getaddrinfo
 
     def resolve_one(host: str, *given: Any, **more: Any) -> Any:
