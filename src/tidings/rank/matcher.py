@@ -23,11 +23,12 @@ from tidings.model import validate
 from tidings.model.records import Event, Match, Subscription
 from tidings.policy import Subscriber
 from tidings.rank.bulk import BulkRanker
-from tidings.rank.bulk.protocol import Unranked, checked_rank
+from tidings.rank.bulk.protocol import Unranked
 from tidings.rank.matches import Matches
 from tidings.rank.target_index import TargetChoice, Targets, TopColumns
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
+from tidings.score.protocol import checked_rank
 from tidings.score.relaxed import Relaxed
 
 AUTO: Final = "auto"

@@ -1,8 +1,11 @@
 """The protocols of scorers and decays: how much a subscriber wants an event, and how it fades."""
 
 from collections.abc import Sequence
+from math import inf
+from numbers import Real
 from typing import ClassVar, Protocol
 
+from tidings.errors import InvalidPolicy, shown
 from tidings.model.records import Event, Subscription
 
 Prefers = Sequence[tuple[str, str]]
@@ -27,6 +30,15 @@ class Scorer(Protocol):
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> Ranker:
         """Prepare for one subscriber's subscriptions and its preferences between them."""
+
+
+def checked_rank(rank: object) -> float | None:
+    """Return a rank that a scorer computed; refuse one that cannot be compared with others."""
+    if rank is None:
+        return None
+    if isinstance(rank, Real) and 0 <= float(rank) < inf:
+        return float(rank)
+    raise InvalidPolicy(f"a scorer must return a finite rank of at least 0, not {shown(rank)}")
 
 
 class Decay(Protocol):

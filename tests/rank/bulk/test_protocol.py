@@ -1,26 +1,9 @@
-"""What rank methods are given, and which ranks are valid."""
-
-from math import inf, nan
-from typing import Any
+"""The input of rank methods."""
 
 import numpy as np
-import pytest
 
-from tidings.errors import InvalidPolicy
 from tidings.index.access.kernels.validate import CheckedParts
-from tidings.rank.bulk.protocol import IndexExtent, checked_rank
-
-
-@pytest.mark.parametrize("rank", [None, 0, 0.5, np.float64(2.0), True])
-def test_a_valid_rank_is_a_float_or_none(rank: Any) -> None:
-    assert checked_rank(rank) == rank
-    assert rank is None or type(checked_rank(rank)) is float
-
-
-@pytest.mark.parametrize("rank", [-1.0, inf, nan, "1", [1.0]])
-def test_a_rank_that_cannot_be_compared_is_refused(rank: Any) -> None:
-    with pytest.raises(InvalidPolicy, match="finite rank of at least 0"):
-        checked_rank(rank)
+from tidings.rank.bulk.protocol import IndexExtent
 
 
 def test_an_extent_knows_the_largest_predicate_of_each_subscription() -> None:

@@ -34,13 +34,14 @@ from tidings.rank.bulk.kernels.rank import (
     score_events,
     weigh_hits,
 )
-from tidings.rank.bulk.protocol import IndexExtent, Owner, RankRequest, Unranked, checked_rank
+from tidings.rank.bulk.protocol import IndexExtent, Owner, RankRequest, Unranked
 from tidings.rank.bulk.rank_table import EPOCHS, MOST_WORTH, RankRows, RankTable, SpanPool
 from tidings.rank.matches import Matches
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.graph import Graph, PreferenceGraph, preference_graph
 from tidings.score.preference import Preference
+from tidings.score.protocol import checked_rank
 from tidings.score.relaxed import Relaxed
 
 # Ranks by whole matches: the most specific subscriptions (PREF Def. 5), or the best own score.

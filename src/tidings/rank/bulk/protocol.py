@@ -1,14 +1,11 @@
 """The protocol of a rank method: one compiled way to turn hits into ranks, and its input."""
 
 from collections.abc import Mapping, Sequence
-from math import inf
-from numbers import Real
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from tidings.compiled.array_types import Int32s
-from tidings.errors import InvalidPolicy, shown
 from tidings.index.access.kernels.partial_match import Hits
 from tidings.index.access.kernels.validate import CheckedParts, largest_parts
 from tidings.model.records import Event, Subscription
@@ -29,15 +26,6 @@ class Owner(NamedTuple):
         """The scorer of the subscriber."""
         scorer: Scorer = self.subscriber.policy.scorer
         return scorer
-
-
-def checked_rank(rank: object) -> float | None:
-    """Return a rank that a scorer computed; refuse one that cannot be compared with others."""
-    if rank is None:
-        return None
-    if isinstance(rank, Real) and 0 <= float(rank) < inf:
-        return float(rank)
-    raise InvalidPolicy(f"a scorer must return a finite rank of at least 0, not {shown(rank)}")
 
 
 class Unranked(NamedTuple):
