@@ -21,6 +21,11 @@ from tidings.feed.columnar.rules import codes
 from tidings.feed.columnar.rules.compared_events import ComparedEvents
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.chain import apply_rules
+from tidings.feed.columnar.rules.kernels.compaction import (
+    copy_held_sets,
+    mark_events,
+    release_rules,
+)
 from tidings.feed.columnar.rules.kernels.layout import (
     EVENT,
     HANDLE,
@@ -38,11 +43,6 @@ from tidings.feed.columnar.rules.kernels.layout import (
     RuleArrays,
     RuleOutput,
     Turns,
-)
-from tidings.feed.columnar.rules.kernels.upkeep import (
-    copy_held_sets,
-    mark_events,
-    release_rules,
 )
 from tidings.feed.columnar.rules.rows import RuleRows
 from tidings.feed.columnar.rules.span_tables import NextEnds, SpanTables

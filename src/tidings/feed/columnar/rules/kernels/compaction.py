@@ -1,4 +1,4 @@
-"""Upkeep of rules: rows that are reset, and what rules still refer to."""
+"""Compaction of rules: rows that are reset, and the events and sets that rules refer to."""
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.jit import kernel
