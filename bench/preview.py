@@ -28,7 +28,7 @@ import pages
 from pages import machine, opening, publish, table
 
 from tidings.app.demo.movies import catalogue, publications
-from tidings.app.serve.demo import people
+from tidings.app.serve.demo import PEOPLE
 from tidings.engine.engine import Engine
 from tidings.formats.arrow import read_valid_events
 from tidings.formats.json_forms import loads_policy
@@ -116,7 +116,7 @@ def served(films: list[Event]) -> Iterator[tuple[Store, httpx2.Client]]:
     with TemporaryDirectory() as folder:
         address = str(Path(folder, "preview.db"))
         with open_store(address) as store:
-            store.catalogue.load(people()[0].records())
+            store.catalogue.load(PEOPLE[0].records())
             take(store, films)
             server = WebServer(address, port=0)
             thread = threading.Thread(target=server.run, daemon=True)
@@ -138,7 +138,7 @@ def take(store: Store, films: list[Event]) -> None:
 
 def ask(client: httpx2.Client, policy: dict[str, Any]) -> dict[str, Any]:
     """Return an answer, with its time."""
-    name = people()[0].name
+    name = PEOPLE[0].name
     question = {"subscriber": name, "policy": policy, "compare": True, "limit": LISTED}
     began, cpu = time.perf_counter(), time.process_time()
     answer = client.post("/v1/preview", json=question).raise_for_status()
@@ -159,7 +159,7 @@ def replayed(
     films: list[Event], policy: dict[str, Any], answer: dict[str, Any]
 ) -> tuple[float, bool]:
     """Return the CPU time of two engines, and whether they deliver what the preview says."""
-    person = people()[0]
+    person = PEOPLE[0]
     began, delivered = time.process_time(), list[list[str]]()
     for each in (loads_policy(policy), person.policy):
         engine = Engine(remember=0)

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tidings.app.serve.demo import Playground, people
+from tidings.app.serve.demo import PEOPLE, Playground
 from tidings.errors import StoreError
 from tidings.policy import Subscriber
 from tidings.store import open_store
@@ -23,7 +23,7 @@ def test_a_new_store_is_filled_decided_and_flows(tmp_path: Path) -> None:
     with open_store(address) as store:
         assert store.log.last().upto == store.publications.last() == 400
         assert (store.letters.count("late"), store.letters.count("dead")) == (0, 0)
-        inboxes = {person.name: store.notifications.inbox(person.name).last for person in people()}
+        inboxes = {person.name: store.notifications.inbox(person.name).last for person in PEOPLE}
         assert min(inboxes[name] for name in ("ada", "chen", "dora")) > 5
         [delivery] = store.notifications.after("ada", 0, limit=1)
         assert delivery.content is not None

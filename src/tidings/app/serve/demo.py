@@ -72,68 +72,67 @@ class Person:
         ]
 
 
-def people() -> list[Person]:
-    """Return the subscribers, each with another kind of policy."""
-    return [
-        Person(
-            "ada",
-            Policy(
-                k=3,
-                window=Sliding(40),
-                diversify=DivRank(0.7, GENRE_AND_DECADE),
-                rules=[Quota(60, "hour")],
-            ),
-            {
-                "acclaimed": ("rating >= 8 and votes >= 200", 1.0),
-                "masters": ("director in ('T. Burton', 'S. Spielberg')", 0.95),
-                "fine dramas": ("genre = 'drama' and rating >= 7.5", 0.8),
-                "good comedies": ("genre = 'comedy' and rating >= 7", 0.7),
-                "dramas": ("genre = 'drama' and year >= 1970", 0.4),
-                "comedies": ("genre = 'comedy' and year >= 1990", 0.3),
-            },
+PEOPLE: Final = (
+    Person(
+        "ada",
+        Policy(
+            k=3,
+            window=Sliding(40),
+            diversify=DivRank(0.7, GENRE_AND_DECADE),
+            rules=[Quota(60, "hour")],
         ),
-        Person(
-            "bruno",
-            Policy(k=6, window=Periodic(at=["07:30", "18:00"])),
-            {
-                "animation": ("genre = 'animation'", 0.8),
-                "family": ("mpaa = 'PG' and rating >= 6", 1.0),
-                "cartoons": ("genre = 'animation' and genre = 'short'", 0.4),
-            },
+        {
+            "acclaimed": ("rating >= 8 and votes >= 200", 1.0),
+            "masters": ("director in ('T. Burton', 'S. Spielberg')", 0.95),
+            "fine dramas": ("genre = 'drama' and rating >= 7.5", 0.8),
+            "good comedies": ("genre = 'comedy' and rating >= 7", 0.7),
+            "dramas": ("genre = 'drama' and year >= 1970", 0.4),
+            "comedies": ("genre = 'comedy' and year >= 1990", 0.3),
+        },
+    ),
+    Person(
+        "bruno",
+        Policy(k=6, window=Periodic(at=["07:30", "18:00"])),
+        {
+            "animation": ("genre = 'animation'", 0.8),
+            "family": ("mpaa = 'PG' and rating >= 6", 1.0),
+            "cartoons": ("genre = 'animation' and genre = 'short'", 0.4),
+        },
+    ),
+    Person(
+        "chen",
+        Policy(k=3, window=Sliding(30), decay=Exponential(half_life="2h")),
+        {
+            "documentaries": ("genre = 'documentary'", 0.7),
+            "best documentaries": ("genre = 'documentary' and rating >= 8", 1.0),
+            "shorts": ("genre = 'short' and length <= 15", 0.5),
+        },
+    ),
+    Person(
+        "dora",
+        Policy(
+            k=4,
+            window=Sliding(25),
+            rules=[Different(0.5, "12h", GENRE_AND_DECADE), Quiet("23:00", "07:00")],
         ),
-        Person(
-            "chen",
-            Policy(k=3, window=Sliding(30), decay=Exponential(half_life="2h")),
-            {
-                "documentaries": ("genre = 'documentary'", 0.7),
-                "best documentaries": ("genre = 'documentary' and rating >= 8", 1.0),
-                "shorts": ("genre = 'short' and length <= 15", 0.5),
-            },
-        ),
-        Person(
-            "dora",
-            Policy(
-                k=4,
-                window=Sliding(25),
-                rules=[Different(0.5, "12h", GENRE_AND_DECADE), Quiet("23:00", "07:00")],
-            ),
-            {
-                "romance": ("genre = 'romance'", None),
-                "romantic comedies": ("genre = 'romance' and genre = 'comedy'", None),
-                "classics": ("year < 1960 and rating >= 7", None),
-            },
-            prefers=(("romantic comedies", "romance"), ("romance", "classics")),
-        ),
-        Person(
-            "eli",
-            Policy(k=2, window=Sliding(20), rules=[Quota(3, "hour", pick="first")]),
-            {
-                "blockbusters": ("budget >= 50000000", 1.0),
-                "action": ("genre = 'action' and rating >= 6", 0.7),
-                "westerns": ("gener = 'western'", 0.9),
-            },
-        ),
-    ]
+        {
+            "romance": ("genre = 'romance'", None),
+            "romantic comedies": ("genre = 'romance' and genre = 'comedy'", None),
+            "classics": ("year < 1960 and rating >= 7", None),
+        },
+        prefers=(("romantic comedies", "romance"), ("romance", "classics")),
+    ),
+    Person(
+        "eli",
+        Policy(k=2, window=Sliding(20), rules=[Quota(3, "hour", pick="first")]),
+        {
+            "blockbusters": ("budget >= 50000000", 1.0),
+            "action": ("genre = 'action' and rating >= 6", 0.7),
+            "westerns": ("gener = 'western'", 0.9),
+        },
+    ),
+)
+"""The subscribers, each with another kind of policy."""
 
 
 @contextmanager
@@ -169,10 +168,10 @@ class Playground:
         """
         with open_store(self._address) as store:
             if store.catalogue.count(SUBSCRIBER):
-                if store.catalogue.get(SUBSCRIBER, people()[0].name) is None:
+                if store.catalogue.get(SUBSCRIBER, PEOPLE[0].name) is None:
                     raise StoreError("the store already has subscribers; --demo needs a new store")
                 return
-            store.catalogue.load([record for person in people() for record in person.records()])
+            store.catalogue.load([record for person in PEOPLE for record in person.records()])
             self._publish_past(store, past)
 
     def _publish_past(self, store: Store, past: int) -> None:
