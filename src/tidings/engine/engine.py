@@ -151,7 +151,7 @@ class Engine:
 
     def subscribe(self, subscriber: Subscriber | Mapping[str, Any]) -> None:
         """Add a subscriber; an id that exists already is refused."""
-        with self._turn(), self._intake.door(subscriber):
+        with self._turn(), self._intake.recording_refusal(subscriber):
             new = self._subscriber(subscriber)
             if new.id in self._stages.owners_by_default:
                 self._update(new)
@@ -162,7 +162,7 @@ class Engine:
 
     def unsubscribe(self, subscriber: str) -> None:
         """Remove a subscriber, its subscriptions and its feed."""
-        with self._turn(), self._intake.door(subscriber):
+        with self._turn(), self._intake.recording_refusal(subscriber):
             name = _id("a subscriber", subscriber)
             owned = [
                 subscription.id for subscription in self._stages.matcher.subscriptions_of(name)
@@ -180,7 +180,7 @@ class Engine:
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
         """Add a subscription; an id that exists already is refused."""
-        with self._turn(), self._intake.door(subscription):
+        with self._turn(), self._intake.recording_refusal(subscription):
             new = self._subscription(subscription)
             self._stages.add_subscription(new)
             self._memory.note_added([new.id])
@@ -206,7 +206,7 @@ class Engine:
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription."""
-        with self._turn(), self._intake.door(subscription):
+        with self._turn(), self._intake.recording_refusal(subscription):
             name = _id("a subscription", subscription)
             old = self._stages.matcher.subscriptions.get(name)
             self._stages.remove_subscription(name)
@@ -220,7 +220,7 @@ class Engine:
         Another scorer ranks later events and keeps the window. A replacement that is refused
         changes nothing.
         """
-        with self._turn(), self._intake.door(new):
+        with self._turn(), self._intake.recording_refusal(new):
             is_form = isinstance(new, Mapping) and "subscriber" in new
             if is_form or isinstance(new, Subscription):
                 self._replace_subscription(self._subscription(new))
@@ -551,7 +551,7 @@ class Engine:
             self._stages.note(due, self._memory)
 
     def _set_paused(self, subscriber: str, *, paused: bool) -> None:
-        with self._turn(), self._intake.door(subscriber):
+        with self._turn(), self._intake.recording_refusal(subscriber):
             self._update(replace(self._existing(subscriber), paused=paused))
 
     def _update(self, subscriber: Subscriber) -> None:

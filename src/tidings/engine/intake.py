@@ -234,7 +234,7 @@ class Intake:
         return letter
 
     @contextmanager
-    def door(self, record: Any) -> Iterator[None]:
+    def recording_refusal(self, record: Any) -> Iterator[None]:
         """Keep the record as a dead letter if the block raises an error, and raise the error."""
         try:
             yield

@@ -230,7 +230,7 @@ class Stages:
 
     def _match(self, events: Sequence[Event]) -> Matches | None:
         """Match events together; if that fails, each is matched alone when it is offered."""
-        self.matcher.expect(len(events))
+        self.matcher.note_batch(len(events))
         if self.matcher.compiled != self._compiled:  # the matcher has switched to another index
             self._compiled = self.matcher.compiled
             self._handoff = self._new_handoff()

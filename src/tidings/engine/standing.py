@@ -1,9 +1,9 @@
 """The outcome of a match: the choices of its subscriber's window in which it was a candidate.
 
 A window keeps no record of the events that it passes over. But it is a pure state machine; so the
-remembered matches are offered again to a window of the same policy, and a witness behind it sees
-the choices in which the event stood. Rules are state machines as well, and are replayed with their
-window.
+remembered matches are offered again to a window of the same policy, and the chooser behind it
+records the choices with the event as a candidate. Rules are state machines as well, and are
+replayed with their window.
 """
 
 from collections import deque
@@ -187,28 +187,28 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
     """Offer matches to a new window; return the outcome of one event, None if it was not offered.
 
     A window whose later contents do not depend on its choices is not asked to choose, except where
-    the event stands first and last; so the replay is fast where the window is not.
+    the event is a candidate first and last; so the replay is fast where the window is not.
     """
     steps = list(offers)
     matches = [(match, at) for match, at in steps if match is not None]
     first = next((n for n, (match, _) in enumerate(matches) if match.event.id == event), None)
     if first is None:
         return None
-    witness = _Witness(policy, event)
-    window = policy.window.open(witness)
+    chooser = _RecordingChooser(policy, event)
+    window = policy.window.open(chooser)
     if (period := _period_of(policy.window, *matches[first])) is not None:
         steps = [step for step in steps if period.start <= step.now.us < period.end]
     elif len(matches) > _MANY and _follows_from_deliveries(policy.window):
-        skipped = _Shortcut(policy, matches).take(window, witness, first)
+        skipped = _Shortcut(policy, matches).take(window, chooser, first)
         steps = [Offered(*offer) for offer in matches[skipped:]]
     for match, at in steps:
         if match is not None:
             window.offer(match, at)
         window.advance(at)
-        if witness.is_settled:
+        if chooser.is_settled:
             break  # nothing that comes later can matter
     window.advance(now)
-    return witness.finish(window, matches[first][0], now)
+    return chooser.finish(window, matches[first][0], now)
 
 
 class _Shortcut:
@@ -228,7 +228,7 @@ class _Shortcut:
         self._buffer = MatchBuffer(part.length, part.count)
         self._delivered: set[str] = set()
 
-    def take(self, window: Window, witness: "_Witness", first: int) -> int:
+    def take(self, window: Window, chooser: "_RecordingChooser", first: int) -> int:
         """Offer matches to a window, beginning with that of the event; return how many are done."""
         state = self._state_before(first)
         if self._feeds.set_aside:
@@ -242,7 +242,7 @@ class _Shortcut:
         if self._feeds.set_aside or self._matches[first][0].event.id in self._delivered:
             return first + 1
         window.restore(state)
-        witness.skip(last - first - 1)
+        chooser.skip(last - first - 1)
         return last
 
     def _state_before(self, stop: int) -> dict[str, Any]:
@@ -277,11 +277,11 @@ class _Shortcut:
 
 
 def _period_of(part: Any, match: Match, at: Moment) -> Period | None:
-    """Return the period of time in which a match stands, if nothing before and after it matters."""
+    """Return the period of a match, if nothing before and after it matters."""
     if type(part) is not Periodic or part.wait or part.periods is None:
         return None
     period = part.periods.period(match.event.published_us)
-    # A match that came after the end of its period stands in another one.
+    # A match that came after the end of its period belongs to another one.
     return period if period.start <= at.us < period.end else None
 
 
@@ -293,8 +293,8 @@ def _follows_from_deliveries(part: Any) -> bool:
 
 
 def judge_choice(policy: Policy, candidates: Sequence[Match], now_us: int, event: str) -> Choice:
-    """Return the choice that a policy makes of some candidates, as one of them stands in it."""
-    return _Witness(policy, event).judge(candidates, now_us)
+    """Return the choice that a policy makes of some candidates, as seen by one of them."""
+    return _RecordingChooser(policy, event).judge(candidates, now_us)
 
 
 class RulesReplaced(NamedTuple):
@@ -333,7 +333,7 @@ def replay_rules(
     return tuple(sorted(verdicts, key=lambda verdict: verdict.at_us))
 
 
-class _Stand(NamedTuple):
+class _RecordedChoice(NamedTuple):
     """The candidates of a choice, and its time; the chosen if the window had to know them.
 
     A history has the set ranks instead: of what it had delivered, and of the best swap.
@@ -346,8 +346,8 @@ class _Stand(NamedTuple):
     swapped: float | None = None
 
 
-class _Witness:
-    """A chooser that remembers the first and the last choice in which one event stood."""
+class _RecordingChooser:
+    """A chooser that remembers the first and the last choice with one event as a candidate."""
 
     def __init__(self, policy: Policy, event: str) -> None:
         self._policy: Any = policy
@@ -357,9 +357,9 @@ class _Witness:
         self.best_only = self._chooser.best_only
         self._must_choose = _depends_on_choices(policy)
         self._count = 0
-        self._first: _Stand | None = None
-        self._last: _Stand | None = None
-        self._now: _Stand | None = None
+        self._first: _RecordedChoice | None = None
+        self._last: _RecordedChoice | None = None
+        self._now: _RecordedChoice | None = None
         self._is_over = self._has_gone = False
         self._swaps: list[tuple[Match, float]] = []
 
@@ -373,13 +373,13 @@ class _Witness:
         """Choose if the window depends on it; remember the candidates if the event is one."""
         chosen = self._chooser.choose(matches, now_us) if self._must_choose else None
         if self._find(matches):
-            self._note(_Stand(list(matches), now_us, chosen))
+            self._note(_RecordedChoice(list(matches), now_us, chosen))
         elif self._first is not None:
             self._has_gone = type(self._policy.window) in WINDOWS.values()
         return chosen or []
 
     def skip(self, choices: int) -> None:
-        """Count choices in which the event stood, and that are not made again."""
+        """Count choices in which the event was a candidate, and that are not repeated here."""
         self._count += choices
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> Ranking:
@@ -394,22 +394,22 @@ class _Witness:
         elif self._swaps:
             target, swapped = max(self._swaps, key=lambda swap: swap[1])
             delivered = self._chooser.ranked(matches, now_us)
-            self._note(_Stand([*matches, target], now_us, delivered, value, swapped))
+            self._note(_RecordedChoice([*matches, target], now_us, delivered, value, swapped))
             self._swaps = []
         return value
 
     def _find(self, matches: Sequence[Match]) -> Match | None:
         return next((match for match in matches if match.event.id == self._event), None)
 
-    def _note(self, stand: _Stand) -> None:
+    def _note(self, record: _RecordedChoice) -> None:
         continuous = self._policy.window.name == "continuous"
         if continuous and (self._is_over or self._first):
             return  # it delivers an event when that arrives, or stops waiting, and never later
         if self._is_over:
-            self._now = stand
+            self._now = record
         else:
             self._count += 1
-            self._first, self._last = self._first or stand, stand
+            self._first, self._last = self._first or record, record
 
     def finish(self, window: Window, target: Match, now: Moment) -> Standing:
         """Return the outcome of the event, after all matches were offered."""
@@ -424,8 +424,8 @@ class _Witness:
             state = "waiting"
         elif self._first is None:
             state = "expired"
-        stands = [self._first, self._last if self._now is None else self._now]
-        distinct = {id(stand): stand for stand in stands if stand is not None}
+        records = [self._first, self._last if self._now is None else self._now]
+        distinct = {id(record): record for record in records if record is not None}
         choices = tuple(map(self._judged, distinct.values()))
         if state == "passed" and any(choice.decided_by is None for choice in choices):
             state = "chosen"
@@ -433,12 +433,12 @@ class _Witness:
 
     def judge(self, candidates: Sequence[Match], now_us: int) -> Choice:
         """Return the choice of some candidates, of which the event is one."""
-        return self._judged(_Stand(candidates, now_us))
+        return self._judged(_RecordedChoice(candidates, now_us))
 
-    def _judged(self, stand: _Stand) -> Choice:
+    def _judged(self, record: _RecordedChoice) -> Choice:
         """Return a choice with the place of the event, and what decided against it."""
-        candidates, now_us = stand.candidates, stand.now_us
-        chosen = stand.chosen
+        candidates, now_us = record.candidates, record.now_us
+        chosen = record.chosen
         if chosen is None:
             chosen = self._chooser.choose(candidates, now_us)
         ranking = self._chooser.ranked(candidates, now_us)
@@ -453,7 +453,7 @@ class _Witness:
         cause = None
         if self._event not in {rival.event for rival in rivals}:
             lowest = max((ids.index(rival.event) for rival in rivals), default=0)
-            cause = self._cause(ranking, place, lowest + 1, by_swap=stand.divrank is not None)
+            cause = self._cause(ranking, place, lowest + 1, by_swap=record.divrank is not None)
         similar = min(rivals, key=lambda rival: rival.distance, default=None)
         return Choice(
             _extent(self._policy.window, candidates, now_us),
@@ -463,8 +463,8 @@ class _Witness:
             rivals,
             cause,
             similar if cause == "similarity" else None,
-            stand.divrank,
-            stand.swapped,
+            record.divrank,
+            record.swapped,
         )
 
     def _cause(self, ranking: Ranking, place: int, lowest: int, *, by_swap: bool) -> Cause:
@@ -521,7 +521,7 @@ def _holds(window: Window, target: Match, part: Any, now: Moment) -> bool:
 
 
 def reach(part: Any) -> Length | None:
-    """Return how far before an event the choices that it stands in look; None if without end."""
+    """Return how far back the choices with an event as a candidate look; None if without end."""
     if type(part) not in WINDOWS.values() or getattr(part, "delivered", "keep") == "leave":
         return None
     if getattr(part, "at", ()):

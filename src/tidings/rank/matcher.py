@@ -276,7 +276,7 @@ class Matcher:
         self._scanned += events * len(self.subscriptions)
         return self._scanned > SCANNED
 
-    def expect(self, events: int) -> None:
+    def note_batch(self, events: int) -> None:
         """Replace the scan if events that come together have become many."""
         if self.index != AUTO or self._access is not None or events < AT_ONCE:
             return

@@ -81,12 +81,12 @@ def find_pointer(load: Load, form: Any) -> str:
         return ""
     path = list[str | int]()
     error = _error(load, form)
-    while (key := _guilty(load, form, path, error, _WORK // size)) is not None:
+    while (key := _member_at_fault(load, form, path, error, _WORK // size)) is not None:
         path.append(key)
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
 
 
-def _guilty(
+def _member_at_fault(
     load: Load, form: Form, path: list[str | int], error: str | None, most: int
 ) -> str | int | None:
     """Return the key of the member at fault in the part of a form at a path, or None.
