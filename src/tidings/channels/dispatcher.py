@@ -2,7 +2,7 @@
 
 Each channel is served on its own, so one that is down delays only itself. Several dispatchers may
 run over one store: a channel is reserved by one of them at a time, and the reservation of one that
-dies ends by itself after a few seconds.
+dies expires after a few seconds.
 """
 
 import asyncio
@@ -202,7 +202,7 @@ class Dispatcher:
             if channel is not None:
                 await self._release(key)
         except StoreError as error:
-            # Its reservation ends by itself: until then, the store is not asked again.
+            # Its reservation expires: until then, the store is not asked again.
             _LOG.warning("channel %s waits for the store: %s", key, error)
 
     async def _serve_page(self, channel: Channel) -> Channel | None:

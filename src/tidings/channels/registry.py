@@ -21,7 +21,7 @@ ReadTransport = Callable[[TransportForm], Transport]
 
 
 class ChannelType:
-    """A type of channel: its keys beside the common ones, and the function that reads them."""
+    """A type of channel: its keys besides the common ones, and the function that reads them."""
 
     def __init__(self, read: ReadTransport, *keys: str) -> None:
         self.read, self.keys = read, keys

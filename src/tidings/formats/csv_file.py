@@ -168,7 +168,7 @@ def _opened(content: Path | bytes) -> BinaryIO:
 
 
 class _Dialect(NamedTuple):
-    """The separator of cells, the sign before decimals, and the header as it stands."""
+    """The separator of cells, the sign before decimals, and the header as written."""
 
     separator: str = ","
     decimal: str = "."
@@ -178,7 +178,7 @@ class _Dialect(NamedTuple):
 def _dialect(content: Path | bytes, most_bytes: int) -> _Dialect:
     """Return the dialect of a file: the separator that the header has most often.
 
-    Where the separator leaves the comma free, it may stand before decimals.
+    Where the separator leaves the comma free, it may be the decimal sign.
     """
     with _opened(content) as file:
         rows = _rows(file, most_bytes)

@@ -83,8 +83,8 @@ class Source:
 class SparkSource:
     """A Spark source: its format and options, and the SQL that turns its rows into events.
 
-    `columns` are SQL expressions by name, beside which the columns `keep` are kept, or all others
-    that no expression merely renames. `select` is a whole query over the table `source`. With
+    `columns` are SQL expressions by name. The columns `keep` are kept as well, or all others that
+    no expression merely renames. `select` is a whole query over the table `source`. With
     neither, the rows already are events.
     """
 

@@ -48,7 +48,7 @@ def page(root: Element) -> str:
 
 
 def styled_page(title: str, style: str, *body: Node | Iterable[Node] | None) -> str:
-    """Return the text of a page that stands alone: it has its own style, and fetches nothing."""
+    """Return the text of a self-contained page: it has its own style, and fetches nothing."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -4,7 +4,7 @@
     folder         base   delta delta  base      (a base is built in the background)
 
 Most versions add one small delta to each part that changed. When deltas have become many, a thread
-merges them into a new base, one part at a time, while versions go on behind the old one. Failures
+merges them into a new base, one part at a time, while further versions extend the old one. Failures
 of background work are logged, kept until that work succeeds, and raised to callers that ask.
 """
 

@@ -4,7 +4,7 @@
                             --BulkRanker--> Matches of scorer B --> variants with scorer B
 
 Variants differ in decay, window, diversity, k and rules far more often than in their scorers, and
-what follows matching costs little beside it.
+what follows matching costs little in comparison.
 """
 
 from collections.abc import Callable, Sequence

@@ -74,7 +74,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: series over x, as lines or, if `bars`, as bars beside each other.
+    """One chart: series over x, as lines or, if `bars`, as bars side by side.
 
     Without `markers`, lines have hundreds of points and stay small.
     """
@@ -180,7 +180,7 @@ def _draw_lines(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 
 def _draw_bars(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
-    """Draw the bars of all series beside each other at every x."""
+    """Draw the bars of all series side by side at every x."""
     labels = [str(x) for x in panel.series[0].x]
     width = 0.8 / len(panel.series)
     for number, series in enumerate(panel.series):

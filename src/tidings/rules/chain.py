@@ -96,7 +96,7 @@ class RuleChain:
         """Continue from other rules of the subscriber, without losing what they would release now.
 
         The n-th rule of a name continues the history of the old one. What an old rule held is
-        offered to the rules of that name; if there are none, it goes on to the next ones. What
+        offered to the rules of that name; if there are none, it passes to the next ones. What
         passes is delivered when the clock advances next: a pause may come before.
         """
         unmatched = list(zip(old.names, old.states, strict=True))

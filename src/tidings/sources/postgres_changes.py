@@ -195,7 +195,7 @@ class ChangeReader:
         confirmed = self._confirmed()
         if confirmed > after:
             raise SourceError(
-                f"{CHANGES}: slot {self._options.slot} stands at {_text(confirmed)}, after the "
+                f"{CHANGES}: slot {self._options.slot} is at {_text(confirmed)}, after the "
                 f"{_text(after)} of this run: another reader has moved it on, or it was created "
                 "again. Each run needs a slot of its own; start over with --fresh"
             )

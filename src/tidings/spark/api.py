@@ -56,10 +56,10 @@ class Options:
         the size of a period count only the matches sent, and an id that is published twice with
         other values may hide a match.
     until (batches only): the time up to which periods are closed at the end.
-    clock (streams only): the interval at which time passes by itself, so that periods end where
-        nothing is published. Publications must then carry the time of day, because they are late
-        relative to the clock as well. A stream with a column `clock_us` of times, in microseconds,
-        takes the place of an interval.
+    clock (streams only): the interval at which time advances without events, so that periods end
+        where nothing is published. Publications must then carry the time of day, because they are
+        late relative to the clock as well. A stream with a column `clock_us` of times, in
+        microseconds, takes the place of an interval.
     state: first state of a query with a new checkpoint, read by `rebucket` from another one.
     future (streams only): how far ahead of the clock an event may be published. One that is further
         ahead is a dead letter and moves no watermark, so one wrong date cannot make all later

@@ -118,7 +118,7 @@ class Config:
     def allowed_future(self) -> str | None:
         """The longest time that events may be ahead of the clock; None means no limit.
 
-        The default is 5 minutes for an endless run. A run that ends by itself may be a replay, so
+        The default is 5 minutes for an endless run. A run that ends on its own may be a replay, so
         its events are not compared with the clock.
         """
         if self.future is None:

@@ -75,7 +75,7 @@ class AxisMark(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Where values stand on an axis, from 0 to 1, and how they are written."""
+    """The positions of values on an axis, from 0 to 1, and how they are written."""
 
     place: Callable[[float], float]
     form: Callable[[float], str]

@@ -1,6 +1,6 @@
 """Calibration: short runs of the pipeline on Spark, and the costs fitted to them.
 
-Each run differs from another one in one respect, so that every cost is seen by itself: in events
+Each run differs from another one in one respect, so that every cost is isolated: in events
 per trigger, matches, subscriptions, buckets, or in how full the windows are. The time of a run is
 the median of its triggers, so that one of them which a compiler or a collector held up does not
 count.

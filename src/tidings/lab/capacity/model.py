@@ -30,11 +30,11 @@ BUCKET: Final = 5_000
 PART_BYTES: Final = 8 << 30
 """Bytes of the index of one part, which a worker maps into memory."""
 WORKER_BYTES: Final = 1 << 30
-"""Memory of a core besides index and state: a Python worker, Java, and the batch itself."""
+"""Memory of a core in addition to index and state: a Python worker, Java, and the batch itself."""
 VERSIONS: Final = 2
 """Versions of the index on disk: the one in use, and the next one while it is built."""
 SNAPSHOTS: Final = 3
-"""Snapshots of the state on disk, beside the changes between them."""
+"""Snapshots of the state on disk, in addition to the changes between them."""
 DAY_S: Final = 86_400
 ID_BYTES: Final = 24
 CAPACITY: Final = 1 << 15

@@ -1,6 +1,6 @@
 """The texts behind a case-folded one: what `ilike` implies for the text as written.
 
-Case folding replaces each character by one to three others, whatever stands beside it, and leaves
+Case folding replaces each character by one to three others, whatever its neighbours, and leaves
 what is folded as it is. A *source* of a folded text is a text that folds to it: 'Straße' and
 'STRASSE' are sources of 'strasse'.
 """
@@ -38,7 +38,7 @@ def _case_table() -> _CaseTable:
 
 
 def is_caseless(folded: str) -> bool:
-    """Return whether a folded text, wherever it stands in one, can only come from itself.
+    """Return whether a folded text, at any position, can only come from itself.
 
     >>> is_caseless("2003"), is_caseless("abc")
     (True, False)

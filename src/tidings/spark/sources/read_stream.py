@@ -77,7 +77,7 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
 
 
 def _others(columns: Sequence[str], source: SparkSource) -> list[str]:
-    """Return the columns to keep beside those of a source that have expressions."""
+    """Return the columns to keep in addition to those of a source that have expressions."""
     used = {*source.columns} | {sql.strip("` ") for sql in source.columns.values()}
     names = columns if source.keep is None else source.keep
     return [quoted(name) for name in names if name not in used]
