@@ -20,7 +20,7 @@ LOGGER: Final = "tidings"
 LATE_LOGGER: Final = "tidings.late"
 _FEW: Final = 1024
 _SEVERAL: Final = 8
-"""The number of records from which on it pays to check whether they are in order."""
+"""The number of records from which it pays to check whether they are in order."""
 _LAST_GIVEN: Final = LAST_SEQUENCE // 2
 """The largest sequence number that an event may have, so that later events can be numbered."""
 

@@ -163,7 +163,7 @@ class Memory:
             self._added.pop(removed, None)
 
     def note_rules(self, before: Subscriber, now: Moment) -> None:
-        """Record that a subscriber has other rules from a moment on, or is paused or resumed.
+        """Record that a subscriber has other rules from a moment onwards, or is paused or resumed.
 
         Changes of rules are replayed, unless there are very many of them.
         """

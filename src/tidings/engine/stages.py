@@ -367,7 +367,7 @@ class ArrayHandoff:
     arrays translate the numbers, -1 where the feeds have none yet:
 
         ranker's subscriber   -> feeds' subscriber
-        index's subscription  -> feeds' subscription, held by the feeds from its first match on
+        index's subscription  -> feeds' subscription, held by the feeds from its first match onwards
     """
 
     def __init__(

@@ -6,7 +6,7 @@
 The footer and each page header are structs of the Thrift compact protocol. They are parsed here
 because `pyarrow` offers no page headers, and ends the process over damaged column metadata.
 
-The bodies of delta-encoded pages claim a number of values once more:
+The bodies of delta-encoded pages claim a number of values again:
 
     DELTA_BINARY_PACKED      differences
     DELTA_LENGTH_BYTE_ARRAY  lengths as differences | bytes

@@ -97,7 +97,7 @@ class BackgroundMerge:
 
 
 def first_to_merge(sizes: Sequence[int], newest: int) -> int:
-    """Return the position from which on runs are merged with `newest` entries (size-tiered).
+    """Return the position from which runs are merged with `newest` entries (size-tiered).
 
     A run joins if it has at most twice the entries it is merged with, so that sizes at least
     double from run to run: there are O(log n) runs, and an entry is merged O(log n) times.

@@ -149,7 +149,7 @@ class _NotedChoice:
 
 
 class _Notes:
-    """A chooser that records each choice from an instant on.
+    """A chooser that records each choice from an instant onwards.
 
     `new` returns those since the last call.
     """

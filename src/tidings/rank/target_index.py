@@ -412,7 +412,7 @@ class _Kind:
 
     asked: int = 0
     boxes: TargetBoxes | None = None
-    least: int = 1  # events of a call from which on boxes are faster
+    least: int = 1  # events of a call from which boxes are faster
     reason: str = "few events were asked for"
     building: Thread | None = None
     log: list[tuple[Sequence[Subscription], Sequence[str]]] = field(default_factory=list)

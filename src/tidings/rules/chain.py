@@ -71,7 +71,7 @@ class RuleChain:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _pass_on(self, place: int, picks: Sequence[Pick]) -> list[Pick]:
-        """Offer picks to the rules from a place on; return what passes them all."""
+        """Offer picks to the rules from a place onwards; return what passes them all."""
         for state in self.states[place:]:
             picks = [passed for pick in picks for passed in state.offer(pick)]
         return list(picks)

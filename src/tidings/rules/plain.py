@@ -16,7 +16,7 @@ _LAST_RANKS: Final = 200
 
 
 class RuleChange(NamedTuple):
-    """New rules from an instant on, after a number of picks."""
+    """New rules from an instant onwards, after a number of picks."""
 
     after: int
     us: int
@@ -97,7 +97,7 @@ class _Judge:
                 self.enter(place, replace(pick, position=position, at_us=us))
 
     def enter(self, place: int, pick: Pick) -> None:
-        """Pass a pick through the rules from a place on."""
+        """Pass a pick through the rules from a place onwards."""
         if place == len(self._rules):
             self.due.append(pick)
             if not self._is_paused(pick.at_us):

@@ -307,7 +307,7 @@ class SparkPlan:
             source = "objects, since a policy holds a function of the user"
         else:
             source = f"index files of version {self.version}"
-            source += ", newer ones from the next batch on" if self.follows else ""
+            source += ", newer ones from the next batch onwards" if self.follows else ""
         state = "a state store, one blob a bucket" if self.streaming else "memory, as it is a batch"
         lines = [
             f"matching: {len(self.parts)} parts of {source}.",

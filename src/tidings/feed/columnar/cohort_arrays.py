@@ -153,7 +153,7 @@ def has_many_gaps(slabs: layout.Slabs, classes: Int64s) -> bool:
 def packed_slabs(
     slabs: layout.Slabs, heads: AnyArray, owners: Int64s, columns: tuple[int, int], first: int = 0
 ) -> SlabMoves:
-    """Assign the slabs of some heads to places without gaps from a cell on; the caller moves them.
+    """Assign the slabs of some heads to places without gaps, from a cell on; the caller moves them.
 
     `columns` of the heads are the start and the class of a slab.
     """

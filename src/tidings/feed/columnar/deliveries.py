@@ -43,7 +43,7 @@ from tidings.model.values import LATEST_US, format_time
 
 _MOST_KEYS: Final = 2**62
 _SCARCE: Final = 16
-"""Slots for each delivery, from which on it takes less time to sort those of deliveries."""
+"""Slots for each delivery, from which it takes less time to sort those of deliveries."""
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ EMPTY: Final = -1
 _FIRST_NUMBERS: Final = 256
 
 CopySets = Callable[[Int32s, Int32s, int], int]
-"""Copy the runs in use from one pool to another, from a cell on; return how much is used then."""
+"""Copy the runs in use to another pool, from a cell onwards; return how much is used then."""
 
 
 class MatchedSets:

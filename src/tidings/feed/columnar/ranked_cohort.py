@@ -208,7 +208,7 @@ class RankedCohort:
         return output
 
     def end_after(self, position: int) -> int:
-        """Return the first end that a match from a position on can wait for."""
+        """Return the first end that a match from a position onwards can wait for."""
         return first_end(self.calendar, self.codes, position)
 
     def open_ends(self) -> Int64s:

@@ -66,7 +66,7 @@ NARROW: Final = {"uint8": np.uint8, "uint16": np.uint16, "int32": np.int32}
 class Segment:
     """Subscriptions in order of rank: the greater own score, then the smaller id.
 
-    A removed subscription gets a tombstone: the version from which on it is skipped. With `sort`
+    A removed subscription gets a tombstone: the version from which it is skipped. With `sort`
     off, checks stay as written and the first one is the access predicate: for measurements.
     """
 
@@ -164,7 +164,7 @@ class Segment:
 
     @property
     def tombstones(self) -> Int32s:
-        """The versions from which on subscriptions are dead, by rank."""
+        """The versions from which subscriptions are dead, by rank."""
         return self.records.ranks[1::2]
 
     @property
@@ -192,7 +192,7 @@ class Segment:
             return SegmentView(*parts, self.size, version)
 
     def bury(self, ranks: Any, version: int) -> None:
-        """Set tombstones: skip some ranks from a version on."""
+        """Set tombstones: skip some ranks from a version onwards."""
         self.records.ranks[2 * np.asarray(ranks) + 1] = version
         self.dead += np.size(ranks)
         self._test(ranks)

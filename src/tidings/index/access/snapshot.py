@@ -322,7 +322,7 @@ class Memtable:
         return SegmentView(self.records, NO_POSTINGS, NO_BLOCKS, weights, size, version)
 
     def bury(self, ranks: Any, version: int) -> None:
-        """Set tombstones: skip some ranks from a version on."""
+        """Set tombstones: skip some ranks from a version onwards."""
         self.records.ranks[2 * np.asarray(ranks) + 1] = version
         self.dead += np.size(ranks)
 

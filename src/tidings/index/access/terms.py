@@ -86,7 +86,7 @@ class FamilyTerms:
     def nbytes(self) -> int:
         """Bytes of dicts and numbers; operands belong to the subscriptions, but not their pairs.
 
-        The lists hold the operands of `others` once more.
+        The lists hold the operands of `others` again.
         """
         dicts = sum(map(getsizeof, (self.equal, self.others, self.codes, self.sorted_keys)))
         ints = INT_BYTES * (len(self.equal) + len(self.others))

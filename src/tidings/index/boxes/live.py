@@ -3,7 +3,7 @@
     runs        | run 0 (largest) | run 1 | ...      compiled indexes, with death stamps
     memtable    | rows 0 .. size - 1 | room |        packed rows, scored one by one
 
-A box that dies gets a stamp: the version from which on it is dead. Rows are appended where no
+A box that dies gets a stamp: the version from which it is dead. Rows are appended where no
 reader looks, so that a writer never disturbs a reader.
 """
 
@@ -67,7 +67,7 @@ class BoxRun:
     """Whether there are stamps at all: one value, which is set before the first of them."""
 
     def kill(self, positions: Any, version: int) -> None:
-        """Stamp boxes, by their positions in the order of ids, as dead from a version on."""
+        """Stamp boxes, by their positions in the order of ids, as dead from a version onwards."""
         self.stamped[0] |= np.size(positions) > 0
         self.died[self.places[positions]] = version
 
@@ -443,7 +443,7 @@ class LiveBoxes:
         return part.run.index.boxes_at(part.run.places[part.positions])
 
     def _kill(self, located: list[Located]) -> None:
-        """Stamp boxes as dead from the next version on."""
+        """Stamp boxes as dead from the next version onwards."""
         version = self._snapshot.version + 1
         for run, _, positions in located:
             if run is None:
