@@ -106,7 +106,6 @@ HOSTILE = {
     "no UTF-8": framed(b'"\xff\xfe"'),
     "deep JSON": framed(b"[" * 100_000),
     "a number of many digits": framed(b"1" * 10_000),
-    "a bomb": framed(b'{"columns": [], "header": {}, "x": "' + b" " * 300_000_000 + b'"}'),
     "a header cut short": framed(b"", squeezed=zlib.compress(listed())[:-3]),
     "offsets that fall": framed(listed(["a", "texts", [2, 1]]), struct.pack("<3q", 0, 9, 1) + b"x"),
     "offsets outside": framed(listed(["a", "texts", [1, 1]]), struct.pack("<2q", 0, 2**40) + b"x"),
@@ -120,6 +119,12 @@ HOSTILE = {
 def test_hostile_bytes_are_refused(name: str) -> None:
     with pytest.raises(StateError, match=r"^a thing (is damaged|should have).*; start from"):
         FRAME.unpack(HOSTILE[name])
+
+
+def test_a_bomb_is_refused() -> None:
+    bomb = framed(b'{"columns": [], "header": {}, "x": "' + b" " * 300_000_000 + b'"}')
+    with pytest.raises(StateError, match=r"^a thing (is damaged|should have).*; start from"):
+        FRAME.unpack(bomb)
 
 
 @given(st.data())
