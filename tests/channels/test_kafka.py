@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from tests.channels.sending import channel_of, declared, deliver, send_all
 from tests.sources.brokers import Brokers
 from tests.store.appender import delivery
@@ -33,15 +33,14 @@ def brokers() -> Brokers:
 
 
 def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
-    """Return the records of a topic, until there are as many different ones."""
-    settings = {
-        "bootstrap.servers": brokers.address,
-        "group.id": topic,  # a group that had a member waits long for the next one
-        "auto.offset.reset": "earliest",
-        "log_level": 0,
-    }
+    """Return the records of a topic, until there are as many different ones.
+
+    Its partitions are assigned: a group waits for more members first.
+    """
+    settings = {"bootstrap.servers": brokers.address, "group.id": topic, "log_level": 0}
     consumer = Consumer(settings)
-    consumer.subscribe([topic])
+    partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
     records = list[Any]()
     while len({record.headers()[0][1] for record in records}) < count:
         records += [each for each in consumer.consume(count, 0.5) if each.error() is None]
