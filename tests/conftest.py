@@ -95,10 +95,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while modules are imported: it would take a fifth of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt what is loaded by now from garbage collections: a million objects that will stay."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_logstart() -> None:
