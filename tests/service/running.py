@@ -14,7 +14,10 @@ from tidings.service.server import WebServer
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
+"""Far more than anything takes on a busy machine that compiles all kernels meanwhile."""
+SETTINGS = ServiceSettings(wait_s=PATIENCE_S)
+"""Those of a server without others: requests that wait for the pipeline wait until it is done."""
 
 
 @contextmanager
@@ -22,7 +25,7 @@ def server_at(
     address: str, settings: ServiceSettings | None = None, port: int = 0
 ) -> Iterator[WebServer]:
     """Run the web server of a store in a thread."""
-    server = WebServer(address, settings, port=port)
+    server = WebServer(address, settings or SETTINGS, port=port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

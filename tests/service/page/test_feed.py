@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from tests.ports import reserved_port
 from tests.service.page.conftest import NARROW, Visit
 from tests.service.running import (
     PATIENCE_S,
+    SETTINGS,
     client_of,
     delivered,
     eventually,
@@ -25,7 +27,6 @@ from tests.service.running import (
     server_at,
 )
 
-from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
 POLICY = {"k": 2, "window": {"name": "sliding", "length": 4}}
@@ -56,7 +57,7 @@ class Site(NamedTuple):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     address = str(tmp_path_factory.mktemp("feed") / "t.db")
-    settings = ServiceSettings(rate=100_000)
+    settings = replace(SETTINGS, rate=100_000)
     with server_at(address, settings) as server, pipeline_at(address), client_of(server) as client:
         yield Site(f"http://127.0.0.1:{server.port}", client)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import httpx2
@@ -9,9 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.service.page.accessibility import findings
 from tests.service.page.conftest import Visit
-from tests.service.running import client_of, pipeline_at, server_at
+from tests.service.running import SETTINGS, client_of, pipeline_at, server_at
 
-from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
 GENRES = ["drama", "drama", "comedy", "horror"]
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with open_store(address) as store:
         admin = store.tokens.create("admin", 1)
         token = store.tokens.create("subscriber", 1, subscriber="ada")
-    settings = ServiceSettings(rate=100_000)
+    settings = replace(SETTINGS, rate=100_000)
     with (
         server_at(address, settings) as server,
         pipeline_at(address),
