@@ -77,9 +77,12 @@ def received(endpoint: str, queue: str) -> list[dict[str, Any]]:
         )
         if "Messages" not in answer:
             return messages
-        for message in answer["Messages"]:
-            messages.append(message)
-            client.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        messages += answer["Messages"]
+        entries = [
+            {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+            for number, message in enumerate(answer["Messages"])
+        ]
+        client.delete_message_batch(QueueUrl=queue, Entries=entries)
 
 
 def events_of(messages: list[dict[str, Any]], subscriber: str) -> list[str]:

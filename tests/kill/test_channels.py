@@ -14,7 +14,7 @@ import pytest
 from tests.channels.sending import deliver
 from tests.kill.process import KILLS, PATIENCE_S
 from tests.kill.receivers import Receivers, is_done, people_at, stored
-from tests.kill.stream import Expected, count, write_stream
+from tests.kill.stream import LONG, Expected, count, write_stream
 from tests.kill.test_service import FORK
 from tests.service.running import eventually
 from tests.sources import test_mqtt, test_rss
@@ -183,7 +183,7 @@ class WayIn:
         return bool(part)
 
 
-FILES = max(12, KILLS // 2)
+FILES = max(12, KILLS // 2) if KILLS else LONG
 LIMITS = {"local": 1, "spark": 4} if KILLS else {"local": 15, "spark": 15}
 """Messages of a batch, which takes seconds on Spark."""
 
