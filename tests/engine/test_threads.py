@@ -142,7 +142,7 @@ def test_questions_of_access_wait_for_nobody() -> None:
 
     def ask(_: Any) -> float:
         with ThreadPoolExecutor(1) as pool:  # another thread, while this one is in the engine
-            found.append(pool.submit(engine.target, event).result(timeout=30))
+            found.append(pool.submit(engine.target, event).result(timeout=600))
         return 1.0
 
     engine.subscribe(Subscriber("asks", Policy(scorer=Relaxed(ask))))

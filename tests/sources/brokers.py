@@ -21,7 +21,7 @@ class Brokers:
             "log_level": 0,
         }
         self._producer = Producer(settings)
-        brokers = self._producer.list_topics(timeout=30).brokers.values()
+        brokers = self._producer.list_topics(timeout=300).brokers.values()
         self.address = ",".join(f"{each.host}:{each.port}" for each in brokers)
 
     def send(self, topic: str, values: Iterable[str | None], partition: int | None = None) -> None:
@@ -30,7 +30,7 @@ class Brokers:
             place = number % PARTITIONS if partition is None else partition
             told = None if value is None else value.encode()
             self._producer.produce(topic, told, key=str(number), partition=place)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(300) == 0
 
     def overflow(self, topic: str, partition: int) -> None:
         """Write until the first records are deleted."""

@@ -72,7 +72,7 @@ def running_mosquitto(folder: Path, *settings: str) -> Iterator[MqttBroker]:
 
 
 def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         try:
             create_connection(("127.0.0.1", port), 1).close()

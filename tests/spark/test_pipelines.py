@@ -325,7 +325,7 @@ def test_a_listener_of_the_session_gets_every_batch(spark, pipeline, tmp_path):
     spark.streams.addListener(listener)
     try:
         pipeline('path = "in"')
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while len(told) < 2 and time.monotonic() < end:
             time.sleep(0.1)
     finally:

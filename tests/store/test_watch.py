@@ -10,11 +10,11 @@ def test_a_watch_sees_commits(address: str) -> None:
         watch = store.database.watch()
         assert not watch.wait(0)
         other.catalogue.put({"id": "ada"})
-        assert watch.wait(30)
+        assert watch.wait(300)
         assert not watch.wait(0)
         writer = Thread(target=other.catalogue.put, args=({"id": "bob"},))
         writer.start()
-        assert watch.wait(30)
+        assert watch.wait(300)
         writer.join()
         watch.close()
 

@@ -106,7 +106,7 @@ def raised_earlier_failure(
         access._writer.change(removed, added)
     waiting = Thread(target=access.close, daemon=True)
     waiting.start()
-    waiting.join(60)
+    waiting.join(600)
     assert not waiting.is_alive()
     return failed
 
