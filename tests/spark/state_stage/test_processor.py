@@ -1,5 +1,7 @@
 """The state operator in real streams: clocks that close periods, and other numbers of buckets."""
 
+import subprocess
+import sys
 import time
 from collections import Counter
 from itertools import pairwise
@@ -8,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.spark.state_stage.test_bucket import by_engine
@@ -15,16 +18,19 @@ from tests.spark.test_api import as_forms, in_order, read, run, stream, write_fi
 
 import tidings.spark as ts
 from tidings import Event, Periodic, Policy, Subscriber, Subscription, TidingsError
+from tidings.formats.arrow import read_events
 from tidings.formats.files import write_events
 from tidings.spark.session import SHUFFLE
-from tidings.spark.state_stage.processor import clock_ticks, spread
+from tidings.spark.state_stage.bucket import BucketSettings
+from tidings.spark.state_stage.policies import ListedPolicies
+from tidings.spark.state_stage.processor import BucketRunner, bucket_processor, clock_ticks, spread
 from tidings.testing import workload
 
 pytestmark = pytest.mark.spark
 SUBSCRIPTIONS = [Subscription("s", "u", where="x = 1")]
 
 
-def wait_for(done: Any, query: Any, seconds: int = 90) -> None:
+def wait_for(done: Any, query: Any, seconds: int = 300) -> None:
     """Wait until a condition holds while a query runs, then stop the query."""
     try:
         for _ in range(10 * seconds):
@@ -51,6 +57,27 @@ def test_a_clock_ends_a_period_after_the_last_event(spark: SparkSession, tmp_pat
     query = timed.writeStream.foreachBatch(keep).start()
     wait_for(lambda: bool(rows), query)
     assert [(row.subscriber, row.event) for row in rows] == [("u", "e")]
+
+
+def test_a_process_that_asks_for_the_states_loads_nothing_of_the_stages() -> None:
+    """Spark starts one with each query, and waits for it."""
+    runner = BucketRunner(ListedPolicies.of({}), BucketSettings(buckets=2), read_events)
+    code = """
+import pickle, sys
+states = []
+class Handle:
+    def getValueState(self, *names):
+        states.append(names)
+pickle.load(sys.stdin.buffer).init(Handle())
+assert states == [("bucket", "blob binary"), ("pulse", "pulse binary")]
+loaded = {"tidings", "numba", "pandas", "pyarrow"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    pickled = CPickleSerializer().dumps(bucket_processor(runner))
+    child = subprocess.run(
+        [sys.executable, "-c", code], check=False, input=pickled, capture_output=True
+    )
+    assert child.returncode == 0, child.stderr
 
 
 def test_a_replayed_batch_has_the_same_ticks(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ Time reaches the buckets as ticks. The match stage sends them with its matches; 
 those of a clock, so that periods end where nothing is published, or those that end a batch.
 """
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -288,7 +291,7 @@ def run_buckets(
         )
     runner = BucketRunner(policies, settings, read)
     packed = rows.groupBy("bucket").transformWithStateInPandas(
-        BucketProcessor(runner),
+        bucket_processor(runner),
         outputStructType="body binary",
         outputMode="Append",
         timeMode="None",
@@ -370,6 +373,24 @@ class BucketRunner:
 
         return run
 
+    def in_stream(
+        self, number: int, rows: Iterator[Any], blob: Any, clock: Any
+    ) -> Iterator[pd.DataFrame]:
+        """Load a bucket from the state store, run it over its rows of a batch, and store it."""
+        write_progress()  # a worker has no terminal
+        with prefix_errors(f"bucket {number}: ", StateError, StateError):
+            inputs = read_rows(rows)
+            stored = clock.get()
+            before = BucketClock.unpack(bytes(stored[0])) if stored else BucketClock()
+        ran = self.run(number, inputs, before, partial(_load, blob))
+        if ran.bucket is not None:
+            blob.update((ran.bucket.pack(),))
+        clock.update((ran.clock.pack(),))
+        if emitted := self.emitted(ran):
+            table = pa.Table.from_batches(emitted).combine_chunks()
+            batches = table.to_batches(max_chunksize=_PACKED)
+            yield pd.DataFrame({"body": [pack_rows(batch, compression=None) for batch in batches]})
+
     def emitted(self, ran: RanBucket) -> list[pa.RecordBatch]:
         """Return what leaves a bucket."""
         batches = [batch for table in ran.outcomes for batch in table.to_batches()]
@@ -383,54 +404,53 @@ class BucketRunner:
         return self._policies
 
 
-@dataclass
-class BucketProcessor(StatefulProcessor):
-    """Loads a bucket, runs the rows of a micro-batch, and stores it again."""
+def _load(blob: Any) -> bytes | None:
+    stored = blob.get()
+    return bytes(stored[0]) if stored else None
 
-    runner: BucketRunner
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state; the names are those in checkpoints."""
-        write_progress()  # a worker has no terminal
-        self._blob = handle.getValueState("bucket", "blob binary")
-        self._clock = handle.getValueState("pulse", "pulse binary")
+def bucket_processor(runner: BucketRunner) -> StatefulProcessor:
+    """Return a processor that stores the buckets of a runner, which it unpickles when rows arrive.
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Any,
-        rows: Iterator[Any],
-        timerValues: Any,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
-        """Run one bucket over its rows of this batch."""
-        with prefix_errors(f"bucket {key[0]}: ", StateError, StateError):
-            inputs = read_rows(rows)
-            stored = self._clock.get()
-            clock = BucketClock.unpack(bytes(stored[0])) if stored else BucketClock()
-        ran = self.runner.run(key[0], inputs, clock, self._load)
-        if ran.bucket is not None:
-            self._blob.update((ran.bucket.pack(),))
-        self._clock.update((ran.clock.pack(),))
-        if emitted := self.runner.emitted(ran):
-            table = pa.Table.from_batches(emitted).combine_chunks()
-            batches = table.to_batches(max_chunksize=_PACKED)
-            yield pd.DataFrame({"body": [pack_rows(batch, compression=None) for batch in batches]})
+    When a query starts, Spark asks a Python process for the names of its state, and waits for it.
+    With the runner, that process would import all modules of the stages, for more than a second. A
+    class within a function is pickled by value, so nothing of Tidings is needed to unpickle this
+    one.
+    """
+    pickled = CPickleSerializer().dumps(runner)
 
-    def _load(self) -> bytes | None:
-        stored = self._blob.get()
-        return bytes(stored[0]) if stored else None
+    class BucketProcessor(StatefulProcessor):
+        def __init__(self) -> None:
+            self._runner: Any = None
 
-    def handleInitialState(  # noqa: N802
-        self,
-        key: Any,
-        initialState: Any,  # noqa: N803
-        timerValues: Any,  # noqa: N803
-    ) -> None:
-        """Start with the state that `rebucket` has read from another checkpoint."""
-        self._blob.update((bytes(initialState["blob"].iloc[0]),))
-        self._clock.update((bytes(initialState["pulse"].iloc[0]),))
+        def init(self, handle: StatefulProcessorHandle) -> None:  # the names are in checkpoints
+            self._blob = handle.getValueState("bucket", "blob binary")
+            self._clock = handle.getValueState("pulse", "pulse binary")
 
-    def close(self) -> None:
-        """Do nothing: no resource is held open."""
+        def handleInputRows(  # noqa: N802
+            self,
+            key: Any,
+            rows: Iterator[Any],
+            timerValues: Any,  # noqa: N803
+        ) -> Iterator[Any]:
+            if self._runner is None:
+                self._runner = pickle.loads(pickled)
+            frames: Iterator[Any] = self._runner.in_stream(key[0], rows, self._blob, self._clock)
+            return frames
+
+        def handleInitialState(  # noqa: N802
+            self,
+            key: Any,
+            initialState: Any,  # noqa: N803
+            timerValues: Any,  # noqa: N803
+        ) -> None:  # that `rebucket` has read from another checkpoint
+            self._blob.update((bytes(initialState["blob"].iloc[0]),))
+            self._clock.update((bytes(initialState["pulse"].iloc[0]),))
+
+        def close(self) -> None:
+            pass
+
+    return BucketProcessor()
 
 
 def row_columns(rows: pa.Table) -> dict[str, list[Any]]:
