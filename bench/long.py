@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = pages.arguments(__doc__, "six seconds")
+    parser = pages.arguments(__doc__, "three seconds")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--subscribers", type=int, default=1_000)
     parser.add_argument("--events", type=int, default=100, help="of each file")
@@ -72,7 +72,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
-        options.minutes, options.subscribers, options.events, options.every = 0.1, 200, 30, 1.0
+        options.minutes, options.subscribers, options.events, options.every = 0.05, 200, 30, 1.0
     return options
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.kill.process import KILLS, Run, environ, last
-from tests.kill.stream import count, write_stream
+from tests.kill.stream import LONG, count, write_stream
 from tests.sources.brokers import Brokers
 from tests.sources.pipelines import check, kafka, lines
 
@@ -38,7 +38,7 @@ def reached(checkpoint: Path, batch: int) -> bool:
 
 
 def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    expected, brokers = write_stream(tmp_path, files=12), Brokers()
+    expected, brokers = write_stream(tmp_path, files=12 if KILLS else LONG), Brokers()
     all_lines = lines(tmp_path)
     brokers.send("films", all_lines, partition=0)
     config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=10)
