@@ -56,9 +56,9 @@ def bomb_pages(path: Path) -> None:
 
 
 def bomb_prefixes(path: Path) -> None:
-    """Write 2,000 strings that share a prefix of 1 MB."""
-    texts = pa.array([LONG[:1_000_000] + str(row) for row in range(2_000)])
-    table = pa.table({"id": [f"e{row}" for row in range(2_000)], "published_at": [0] * 2_000})
+    """Write 500 strings that share a prefix of 1 MB."""
+    texts = pa.array([LONG[:1_000_000] + str(row) for row in range(500)])
+    table = pa.table({"id": [f"e{row}" for row in range(500)], "published_at": [0] * 500})
     parquet.write_table(
         table.append_column("text", texts),
         path,
