@@ -12,7 +12,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 WIDE, NARROW = 1200, 390
 
 # On a busy machine a page of a thousand items may take seconds to draw.
-PATIENCE_MS = 60_000
+PATIENCE_MS = 300_000
 expect.set_options(timeout=PATIENCE_MS)
 
 

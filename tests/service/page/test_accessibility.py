@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 from tests.service.page.accessibility import THEMES, WIDTHS, findings, is_too_wide
 from tests.service.page.conftest import Visit
 from tests.service.running import client_of, delivered, pipeline_at, server_at
@@ -56,12 +57,12 @@ def test_everything_is_reached_by_the_keyboard(url: str, visit: Visit) -> None:
     page = visit(f"{url}/#/feed?subscriber=ada")
     page.locator(".item").first.wait_for()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    expect(page.get_by_text("Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    expect(page.locator("#main")).to_be_focused()
     page.get_by_label("Theme").select_option("dark")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.reload()
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     background = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(background) == "rgb(15, 19, 25)"
