@@ -15,7 +15,7 @@ def test_missing_options_are_named() -> None:
     ("option", "value", "reason"),
     [
         ("--events", "lots", "a quantity is a number"),
-        ("--matches", "0", "matches must be a positive number, not 0"),
+        ("--matches", "0", "matches must be a number between 1e-09 and 1e+15, not 0"),
         ("--trigger", "soon", "soon"),
     ],
 )
