@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from tests.store.appender import delivery
+from tests.store.channel_states import fail
 
 from tidings.channels.registry import TYPES, declare, openers, read_channel, read_channels
 from tidings.channels.sender import Sender
 from tidings.channels.transport import DeclaredChannel
 from tidings.errors import InvalidForm, TidingsError
 from tidings.store import Store, open_store
-from tidings.store.channels import ALL, NEW, Channel, ChannelDraft
+from tidings.store.channels import ALL, NEW, Channel, ChannelDraft, FailedDelivery
 
 SQS: dict[str, Any] = {"type": "sqs", "queue": "films"}
 FORMS: list[dict[str, Any]] = [
@@ -170,3 +171,12 @@ def test_a_channel_that_the_config_does_not_name_is_not_served(store: Store) -> 
     other = store.channels.put(ChannelDraft("sqs", "b"), 0)
     assert by_kind["sqs"](other) is None
     assert openers([]) == {}
+
+
+def test_a_channel_that_is_disabled_stays_so_when_its_config_is_read_again(store: Store) -> None:
+    declared = [DeclaredChannel("sqs", "a", Opened())]
+    declare(store, declared, 0)
+    [channel] = store.channels.find()
+    fail(store, channel.key, FailedDelivery(1, 9, None, "no"), disabled="gone")
+    declare(store, declared, 9)
+    assert store.channels.find()[0].state == "disabled"

@@ -45,3 +45,9 @@ def test_a_body_is_compact_json_in_utf_8() -> None:
 def test_an_outcome_has_no_reason_unless_there_is_one() -> None:
     assert Outcome(Status.SENT) == SENT == (Status.SENT, "", 0)
     assert len({status.value for status in Status}) == len(Status) == 7
+
+
+def test_a_key_depends_on_the_subscriber_the_event_and_the_sequence() -> None:
+    others = [delivery(subscriber="bob"), delivery(event="film-2"), delivery(sequence=8)]
+    keys = {delivery_key(each) for each in (delivery(), *others)}
+    assert len(keys) == 4

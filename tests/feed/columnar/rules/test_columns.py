@@ -229,3 +229,17 @@ def test_members_are_subscriptions() -> None:
     part["members"] = np.array([0])
     with pytest.raises(StateError, match="column members has 1 rows, not 2"):
         check_rules(rule_group(RULES).rows, part, len(ROWS), COUNTS)
+
+
+def test_held_events_are_written_in_the_order_in_which_they_came() -> None:
+    """Their list is sorted, but rules that take them over need to know what came first."""
+    group = rule_group([RULES[2]])
+    came = [(20, 14 * SECOND, 0.2), (21, 15 * SECOND, 0.9), (22, 16 * SECOND, 0.5)]
+    for row in (0, 2):
+        play(group, picks_of(came), 0, 3, row=row)
+    part = saved(group)
+    assert part["slot"].tolist() == [20, 21, 22, 20, 21, 22]
+    assert group.rows.held_cell[group.rows.held_cells(np.array([0])), 0].tolist() == [21, 22, 20]
+    fresh = rule_group([RULES[2]])
+    restored(fresh, part, ROWS)
+    assert saved(fresh)["slot"].tolist() == part["slot"].tolist()

@@ -165,3 +165,14 @@ def test_an_event_of_which_only_the_id_is_known_has_no_attributes() -> None:
     assert isinstance(state, DifferentState)
     [got] = state.received
     assert (got.event.id, dict(got.event.attributes), got.event.published_us) == ("e00", {}, 0)
+
+
+def test_a_rule_knows_since_when_it_compares() -> None:
+    group = rule_group(["different"])
+    group.rows.end[ROW] = 3 * SECOND
+    copy = loaded(group)
+    [state] = copy.chain.states
+    assert isinstance(state, DifferentState)
+    assert state.since_us == 3 * SECOND
+    store_chain(group, 2, copy, group._tables.events)
+    assert group.rows.end.tolist()[:3] == [-FAR, 3 * SECOND, 3 * SECOND]

@@ -218,3 +218,13 @@ def test_verdicts_have_a_json_form_of_their_own() -> None:
     again = Verdict.from_dict(verdict.event, verdict.to_dict())
     assert again.to_dict() == verdict.to_dict()
     assert again.other == "e02"
+
+
+@pytest.mark.parametrize("name", ["other", "left", "detail", "figure"])
+def test_reasons_that_differ_in_one_figure_are_told_apart(name: str) -> None:
+    reason = {"other": OUTRANKED, "left": OUTRANKED, "detail": USED_UP, "figure": EXPECTED}[name]
+    base = {"place": QUOTA, "reason": reason, "detail": 5 * SECOND, "left": 2, "other": 1}
+    values = {"other": (3, 8), "left": (1, 2), "detail": (0, SECOND), "figure": (0.5, 1.5)}[name]
+    columns = columns_of(*(base | {name: value} for value in (*values, values[0])))
+    first, second, third = columns.reasons(tables_of(EVENTS))
+    assert first == third != second
