@@ -76,7 +76,7 @@ class DurableEngine:
         """Repeat the steps written since the last call; return whether there were any."""
         moved = False
         while steps := self._store.log.after(self.step.number):
-            missing = self.step.number + 1
+            moved, missing = True, self.step.number + 1
             if steps[0].number != missing:  # deleted, because a later checkpoint covers them
                 self._restore()
                 if self.step.number < missing:
@@ -85,7 +85,6 @@ class DurableEngine:
             for last in _last_of_runs(steps):
                 self.run(last, self._publications(last))
             self.repeated += len(steps)
-            moved = True
         return moved
 
     def run(self, step: EngineStep, publications: Iterable[StoredPublication]) -> StepOutput:
