@@ -42,6 +42,14 @@ def test_a_console_prints_its_own_control_characters_only() -> None:
     assert "\x1b]0" not in file.getvalue()
 
 
+@pytest.mark.parametrize("text", ["[bold]ada[/bold]", "no [/x]", "[", "a :bell: b", "[link=x]y"])
+def test_what_looks_like_markup_is_text(text: str) -> None:
+    file, table = io.StringIO(), Table("id")
+    table.add_row(text)
+    SafeConsole(file=file, width=80).print(text, table)
+    assert file.getvalue().count(text) == 2
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

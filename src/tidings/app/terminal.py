@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -51,7 +51,13 @@ class SafeFormatter(logging.Formatter):
 
 
 class SafeConsole(Console):
-    """A console that prints texts without their control characters."""
+    """A console that prints texts as they are, but without their control characters.
+
+    What looks like markup, such as [bold] or :bell:, may be an id or a value: it is text as well.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
