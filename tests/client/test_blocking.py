@@ -180,3 +180,16 @@ def test_a_client_is_closed_by_its_context() -> None:
     with client as entered:
         assert entered is client
     assert client._http.is_closed
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [("subscribe", "if-none-match"), ("add", "if-none-match"), ("replace", "if-match")],
+)
+def test_what_is_added_is_new_and_what_is_replaced_exists(name: str, header: str) -> None:
+    recorder = Recorder()
+    with blocking(recorder) as client:
+        CALLS[name](client)
+    headers = recorder.asked[0].headers
+    assert {each for each in headers if each.startswith("if-")} == {header}
+    assert headers[header] == "*"

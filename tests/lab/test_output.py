@@ -13,6 +13,7 @@ from tests.lab.recordings import POLICIES, small_comparison
 from tidings.lab import compare
 from tidings.lab.comparison import Comparison
 from tidings.lab.output import REPORT, pictures, standalone, write_comparison
+from tidings.lab.report import time_lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 TABLES = ("summary", "subscribers", "overlap", "rules", "over_time", "examples")
@@ -123,3 +124,16 @@ def test_a_picture_keeps_its_children_and_attributes() -> None:
     }
     assert [child.tag for child in whole] == [f"{SVG}style", f"{SVG}rect"]
     assert len(picture) == 1  # the picture of the report is not changed
+
+
+def test_spans_of_time_begin_at_their_second(tmp_path: Path) -> None:
+    events = [{"id": f"e{n}", "published_at": 3_600 * n, "attributes": {"n": n}} for n in range(9)]
+    subscriptions = [{"id": "s", "subscriber": "ada", "where": "n >= 0"}]
+    hourly = compare(events, subscriptions, {"one": {"k": 9}})
+    write_comparison(hourly, tmp_path)
+    seconds, [line] = time_lines(hourly)
+    assert seconds > 1
+    found = rows(tmp_path, "over_time")
+    assert [float(row["second"]) for row in found] == [
+        place * seconds for place in range(len(line.counts))
+    ]

@@ -287,3 +287,17 @@ def test_an_engine_of_a_store_remembers_no_ids() -> None:
 
 def test_kernels_can_be_loaded_before_the_first_publication() -> None:
     warm_up()
+
+
+def test_steps_at_different_times_are_repeated_one_by_one(store: Store) -> None:
+    """What is delivered at the end of a period depends on what was published by then."""
+    window = {"name": "periodic", "length": "10s"}
+    store.catalogue.replace({"id": "ada", "policy": {"k": 1, "window": window}})
+    first, second = DurableEngine(store), DurableEngine(store)
+    publish(store, "a")
+    take(store, first)
+    take(store, first, clock_us=10 * SECOND)
+    publish(store, "late", at=3)
+    assert [event.id for event in take(store, first).late] == ["late"]
+    assert second.catch_up()
+    assert second.checkpoint() == first.checkpoint()

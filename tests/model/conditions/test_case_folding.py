@@ -168,3 +168,25 @@ def test_every_character_that_folding_changes_is_a_source_of_its_folding() -> No
     for char in changed:
         assert char in {*sources(char.casefold())}
         assert not is_caseless(char.casefold())
+
+
+@pytest.mark.parametrize(
+    ("folded", "least", "found"),
+    [
+        ("ab", "", "AB"),
+        ("ab", "AB", "AB"),
+        ("ab", "AC", "Ab"),
+        ("ab", "Az", "aB"),
+        ("ab", "ab", "ab"),
+        ("ab", "abc", None),
+        ("ab", "b", None),
+        ("", "", ""),
+        ("", "a", None),
+        ("ss", "sT", "ss"),
+        ("ss", "t", "ß"),
+        ("ss", "à", "\u017fS"),
+        ("ss", "\u0180", "\u1e9e"),
+    ],
+)
+def test_the_least_sources_of_a_few_texts(folded: str, least: str, found: str | None) -> None:
+    assert least_source(folded, least) == found
