@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidings.model.records import Event, Subscription
 from tidings.model.values import Range
 from tidings.service.attributes import AttributeQuery, RecentAttributes, SeenAttributes
-from tidings.service.recent import RecentPublications
+from tidings.service.recent_publications import RecentPublications
 from tidings.store import EngineStep, Store, open_store
 from tidings.store.append_batch import BatchAppend
 from tidings.store.publications import NewPublication

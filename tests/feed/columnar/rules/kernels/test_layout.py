@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.feed.columnar.rules.groups import put, room, rule_group
 
 from tidings.feed.columnar.kernels import layout as deliveries
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.layout import Turns
 
-VERDICTS = (
+VERDICT_COLUMNS = (
     *("VERDICT_SUBSCRIBER", "VERDICT_PLACE", "REASON", "VERDICT_EVENT", "VERDICT_AT"),
     *("UNTIL", "OTHER", "DETAIL", "LEFT"),
 )
@@ -22,7 +23,7 @@ GROUPS = {
     "lists": (("HELD", "SLAB", "SLAB_CLASS"), layout.LIST_WIDTH),
     "rings": (RINGS, layout.RING_WIDTH),
     "cells": ((*COPIED, "AT", "ARRIVAL"), layout.CELL_WIDTH),
-    "verdicts": (VERDICTS, layout.VERDICT_WIDTH),
+    "verdicts": (VERDICT_COLUMNS, layout.VERDICT_WIDTH),
     "progress": (PROGRESS, layout.PROGRESS_WIDTH),
     "spans": (("LATEST_SPAN", "LATEST_LOW", "LATEST_HIGH"), layout.LATEST_WIDTH),
 }
@@ -64,3 +65,39 @@ def test_the_first_turns_end_where_the_next_one_begins(count: int) -> None:
     assert first.us.tolist() == [20, 21, 22, 23, 24][:count]
     assert first.order.tolist() == [30, 31, 32, 33, 34][:count]
     assert first.first.tolist() == [0, 2, 2, 5, 6, 9][: count + 1]
+
+
+def test_a_verdict_overwrites_each_column_of_its_row() -> None:
+    arrays, output = rule_group(["quiet"]).arrays, room()
+    output.verdicts[:], output.figures[:] = 77, 7.5
+    output.progress[layout.SUBSCRIBER] = 12
+    put(arrays, 3, 9, 1_000, 0.5, 0.5)
+    assert layout.judge(arrays, output, 4, 3, layout.EXPECTED) == 0
+    written = dict(enumerate(output.verdicts[0].tolist()))
+    assert written == {
+        layout.VERDICT_SUBSCRIBER: 12,
+        layout.VERDICT_PLACE: 4,
+        layout.REASON: layout.EXPECTED,
+        layout.VERDICT_EVENT: 9,
+        layout.VERDICT_AT: 1_000,
+        layout.UNTIL: layout.NONE,
+        layout.OTHER: layout.NONE,
+        layout.DETAIL: layout.NONE,
+        layout.LEFT: 0,
+    }
+    assert len(written) == layout.VERDICT_WIDTH
+    assert output.figures[0] == 0.0
+    assert (output.verdicts[1:] == 77).all()
+
+
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_verdicts_follow_each_other(before: int) -> None:
+    arrays, output = rule_group(["quiet"]).arrays, room()
+    output.progress[layout.VERDICTS] = before
+    for number in range(3):
+        put(arrays, 0, number, number, 0.5, 0.5)
+        assert layout.judge(arrays, output, 0, 0, layout.TOO_NEAR) == before + number
+    assert output.progress[layout.VERDICTS] == before + 3
+    assert output.verdicts[before : before + 3, layout.VERDICT_EVENT].tolist() == [0, 1, 2]
+    others = np.delete(output.progress, layout.VERDICTS)
+    assert others.tolist().count(0) == len(others) - 1  # JUDGED is -1 from the beginning

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
-from tidings.service.recent import _REPLAYS, Interest, RecentPublications, Replays
+from tidings.service.recent_publications import _REPLAYS, Interest, RecentPublications, Replays
 from tidings.store import EngineStep, Store, open_store
 from tidings.store.append_batch import BatchAppend
 from tidings.store.publications import NewPublication

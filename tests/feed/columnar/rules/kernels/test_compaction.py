@@ -1,4 +1,4 @@
-"""Upkeep of rules: rows that are reset, and what rules still refer to."""
+"""Compaction of rules: rows that are reset, and what rules still refer to."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,11 @@ from tests.feed.columnar.rules.groups import put, rule_group
 
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.rules.group import RuleGroup
+from tidings.feed.columnar.rules.kernels.compaction import (
+    copy_held_sets,
+    mark_events,
+    release_rules,
+)
 from tidings.feed.columnar.rules.kernels.held_list import insert_cell, list_cell, reserve_cells
 from tidings.feed.columnar.rules.kernels.layout import (
     BEFORE,
@@ -20,7 +25,6 @@ from tidings.feed.columnar.rules.kernels.layout import (
     SLAB_CLASS,
 )
 from tidings.feed.columnar.rules.kernels.rings import push_got, push_rank, reserve_got, reserve_rank
-from tidings.feed.columnar.rules.kernels.upkeep import copy_held_sets, mark_events, release_rules
 
 RULES = ["different", {"name": "quota", "n": 2}, "quiet"]
 PLACES, RINGED = 3, 2
