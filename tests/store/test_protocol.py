@@ -24,7 +24,7 @@ class Cells(NamedTuple):
     """A row with a cell of each kind."""
 
     name: str
-    count: int
+    number: int
     share: float
     until: int | None
     form: dict[str, int]
@@ -46,8 +46,8 @@ def test_a_row_becomes_an_object() -> None:
         (0, 7, "name is 7"),
         (0, None, "name is None"),
         (0, b"a", "name is b'a'"),
-        (1, "1", "count is '1'"),
-        (1, 1.0, "count is 1.0"),
+        (1, "1", "number is '1'"),
+        (1, 1.0, "number is 1.0"),
         (2, 1, "share is 1"),
         (3, "", "until is ''"),
         (4, [1], r"form is \[1\]"),
@@ -70,7 +70,7 @@ def test_a_damaged_row_is_logged_and_does_not_hide_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def read(row: Any) -> float:
-        return 1 / row[0]
+        return float(1 / row[0])
 
     with caplog.at_level(logging.WARNING):
         found = read_rows(read, [(2,), (0,), (), ("x",), (4,)])

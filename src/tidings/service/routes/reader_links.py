@@ -122,7 +122,7 @@ def _check(
 def _visit(reader_action: ReaderAction) -> Response:
     """Mark a notification as read, and redirect to its link, which is looked up, not passed."""
     notifications = reader_action.store.notifications.after(
-        reader_action.subscriber, reader_action.number - 1, limit=1
+        reader_action.subscriber, max(0, reader_action.number - 1), limit=1
     )
     link = None
     if notifications and notifications[0].sequence == reader_action.number:
