@@ -1,5 +1,6 @@
 """Publishing: each version shows its store as of one version, and pinned versions stay."""
 
+import os
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -305,6 +306,21 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         for name in ("taken", "index"):
             with pytest.raises(TidingsError, match=rf"{name} cannot be written to"):
                 Publisher(tmp_path / name, store.history)
+        (tmp_path / "new" / "version-000000000001.json").mkdir(parents=True)
+        with (
+            Publisher(tmp_path / "new", store.history) as publisher,
+            pytest.raises(TidingsError, match="new cannot be written to"),
+        ):
+            publisher.publish()
+
+
+def test_a_pipe_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "publisher.lock")
+    with (
+        open_store(tmp_path / "s.db") as store,
+        pytest.raises(TidingsError, match="a pipe or a device"),
+    ):
+        Publisher(tmp_path, store.history)
 
 
 def damage(path: Path, how: str) -> None:

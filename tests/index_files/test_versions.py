@@ -232,7 +232,7 @@ def test_a_pin_that_cannot_be_written_leaves_nothing(
         raise PermissionError("no hard links here")
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(PermissionError, match="no hard links"):
+    with pytest.raises(TidingsError, match="no hard links"):
         folder.pin("q", 0)
     assert list((folder.path / "pins" / "q").iterdir()) == []
 
@@ -316,3 +316,45 @@ def test_file_names_are_unique_and_stay_in_their_folder() -> None:
     assert len({name.lower() for name in names}) == len(names)
     assert all(is_file_name(name) and len(name) < 200 for name in names)
     assert file_name("2b6e3c1a-0f") == "2b6e3c1a-0f"
+
+
+def replace_with(path: Path, kind: str) -> None:
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    elif kind == "endless":
+        path.symlink_to("/dev/zero")
+    else:  # it seems to have 300 GB
+        with path.open("wb") as file:
+            file.truncate(300 << 30)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop", "endless", "huge"])
+def test_files_that_never_end_are_refused_or_ignored(kind: str, built: IndexFolder) -> None:
+    version = built.pin("q", 1)
+    replace_with(built.path / "pins" / "q" / f"{1:020d}", kind)
+    with pytest.raises(Damaged, match="holds no version number"):
+        built.pin("q", 1)
+    (built.path / "holds").mkdir(exist_ok=True)
+    replace_with(built.path / "holds" / f"{version}-{'a' * 32}", kind)
+    assert built.needed() == {version}
+    built.clean()
+    [index] = [*built.path.glob("*index.sealed")]
+    replace_with(index, kind)
+    forget()
+    with pytest.raises(Damaged, match=index.name):
+        serve(built, version)
+    replace_with(built.path / f"version-{version:012d}.json", kind)
+    with pytest.raises(Damaged, match=f"version {version} .* cannot be read"):
+        built.manifest(version)
+
+
+@pytest.mark.parametrize("name", ["pins", "pins/q", "holds"])
+def test_a_folder_that_cannot_be_written_to_is_named(name: str, built: IndexFolder) -> None:
+    (built.path / name).parent.mkdir(exist_ok=True)
+    (built.path / name).symlink_to("missing/folder")
+    with pytest.raises(TidingsError, match=f"{built.path} cannot be written to"):
+        built.lock_newest() if name == "holds" else built.pin("q", 1)
+    built.clean()

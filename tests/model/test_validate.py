@@ -102,3 +102,11 @@ def test_members_are_those_of_the_built_in_class(kind: type) -> None:
 
     assert sorted(validate.members(Endless([7, 8]))) == [7, 8]
     assert sorted(validate.members(kind([7, 8]))) == [7, 8]
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc")
+    assert validate.file_bytes(path, 3) == b"abc"
+    with pytest.raises(InvalidForm, match="the file has more than 2 bytes"):
+        validate.file_bytes(path, 2)

@@ -27,6 +27,7 @@ from tidings.policy import Policy
 _QUANTITY: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kMG]?)(?:/s)?")
 _FACTORS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _GB: Final = 10**9
+_CALIBRATION_BYTES: Final = 1_000_000
 
 
 def read_quantity(text: str) -> float:
@@ -63,7 +64,7 @@ def _calibration(policy: Policy, file: Path | None, cases: Sequence[Case]) -> Ca
     if file is not None and file.exists():
         with prefix_errors(f"{file}: ", raised=InvalidForm):
             try:
-                return read_calibration(read_json(validate.regular_file(file).read_bytes()))
+                return read_calibration(read_json(validate.file_bytes(file, _CALIBRATION_BYTES)))
             except (OSError, ValueError, RecursionError) as error:
                 raise InvalidForm(f"the calibration cannot be read: {error}") from None
     with _progress(open_console(stderr=True)) as show:

@@ -18,12 +18,9 @@ def read_toml(path: Path) -> Form:
     if "\0" in str(path):
         raise InvalidForm("the name of the file contains the character NUL")
     try:
-        with validate.regular_file(path).open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        content = validate.file_bytes(path, _MAX_BYTES)
     except OSError as error:
         raise InvalidForm(f"the file cannot be read: {error.strerror or error}") from None
-    if len(content) > _MAX_BYTES:
-        raise InvalidForm(f"the file has more than {_MAX_BYTES:,} bytes, too many for a config")
     try:
         form: Form = _as_json(tomllib.loads(content.decode("utf-8")))
     except UnicodeDecodeError as error:

@@ -25,6 +25,7 @@ from zlib import crc32
 
 from tidings.compiled.array_file import Damaged, Reader, Stored, Writer, described, parsed
 from tidings.errors import TidingsError, shown
+from tidings.model import validate
 
 __all__ = ["Damaged", "DiskFull", "read", "reporting_full_disk", "write"]
 
@@ -149,7 +150,7 @@ def _damaged(path: Path, reason: str) -> Damaged:
 
 def _map(path: Path) -> memoryview:
     try:
-        with path.open("rb") as file:
+        with validate.regular_file(path).open("rb") as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     except (OSError, ValueError) as error:
         raise Damaged(f"{path} cannot be read: {error}; {_REMEDY}") from None

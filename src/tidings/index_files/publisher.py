@@ -12,14 +12,13 @@ import fcntl
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self, TextIO
 
-from tidings.errors import TidingsError, VersionGone, prefix_errors
+from tidings.errors import TidingsError, VersionGone
 from tidings.index_files import mapped_file
 from tidings.index_files.base_files import (
     current_bundles,
@@ -39,7 +38,7 @@ from tidings.index_files.subscriber_bundle import (
     any_counts_published,
     read_bundles,
 )
-from tidings.index_files.versions import IndexFolder, part_of
+from tidings.index_files.versions import IndexFolder, part_of, reporting_unwritable
 from tidings.model import validate
 from tidings.model.dead_letter import DeadLetter
 
@@ -166,7 +165,7 @@ class Publisher:
         min_changed: int = MIN_CHANGED,
         defaults: Defaults | None = None,
     ) -> None:
-        with _reporting_unwritable(path):
+        with reporting_unwritable(path):
             path.mkdir(parents=True, exist_ok=True)
         self.folder = IndexFolder(path.resolve())
         self._source, self._parts = source, validate.count("parts", parts)
@@ -177,8 +176,8 @@ class Publisher:
         self._builder = BackgroundBuilder(self.folder, self._lock, self._install, self._failures)
         self._follower: Thread | None = None
         self._repaired, self._resumed, self._fingerprint = False, False, 0
-        with _reporting_unwritable(path):
-            self._lock_file = (path / "publisher.lock").open("w")
+        with reporting_unwritable(path):
+            self._lock_file = _open_lock(path / "publisher.lock")
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -204,7 +203,8 @@ class Publisher:
                 raise TidingsError(
                     f"the publisher of {self.folder.path} is closed; create a new one"
                 )
-            manifest = self._newest(self._source.newest())
+            with reporting_unwritable(self.folder.path):
+                manifest = self._newest(self._source.newest())
             self._start_due_base(manifest.parts)
             self._failures.forget(_PUBLISHING)
             return manifest.version
@@ -372,10 +372,11 @@ class Publisher:
         return manifest
 
 
-def _reporting_unwritable(path: Path) -> AbstractContextManager[None]:
-    return prefix_errors(
-        f"{path} cannot be written to: ", OSError, TidingsError, suffix="; choose another folder"
-    )
+def _open_lock(path: Path) -> TextIO:
+    """Open the file that a publisher locks; a pipe would wait for a reader, so it is refused."""
+    if path.exists():
+        validate.regular_file(path)
+    return path.open("w")
 
 
 class BackgroundFailures:

@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -29,7 +29,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from tidings.compiled.array_file import Damaged, parsed
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, prefix_errors
 from tidings.index_files.manifest import Manifest, read_manifest
 from tidings.index_files.mapped_file import reporting_full_disk
 from tidings.index_files.subscriber_table import hash_of
@@ -43,6 +43,9 @@ PINS_EXPIRE_S: Final = 30 * 24 * 3600
 
 _ABANDONED_S: Final = 3600
 """A temporary file this old was left by a process that is gone."""
+
+_MANIFEST_BYTES: Final = 1 << 28
+_PIN_BYTES: Final = 100
 
 _TEMPORARY: Final = ".new-"
 _LOCKS: Final = "holds"
@@ -72,7 +75,7 @@ class IndexFolder:
         """Read the manifest of a version."""
         path = self._manifest_path(version)
         try:
-            return read_manifest(version, parsed(path.read_bytes()))
+            return read_manifest(version, parsed(validate.file_bytes(path, _MANIFEST_BYTES)))
         except (OSError, ValueError) as error:
             raise Damaged(
                 f"version {version} in {self.path} cannot be read: {path.name}: {error}; restart "
@@ -93,12 +96,14 @@ class IndexFolder:
 
         Of several processes that ask at once, one decides for all.
         """
-        pins = self._pins(query)
-        pin = pins / f"{validate.count('a batch', batch, TidingsError, low=0):020d}"
-        while not pin.exists():
-            pins.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError, FileExistsError):  # just unpinned, or just pinned
-                self._link(pin, self._require_newest())
+        number = validate.count("a batch", batch, TidingsError, low=0)
+        with reporting_unwritable(self.path):
+            pins = self._pins(query)
+            pin = pins / f"{number:020d}"
+            while not os.path.lexists(pin):
+                pins.mkdir(parents=True, exist_ok=True)
+                with suppress(FileNotFoundError, FileExistsError):  # just unpinned, or just pinned
+                    self._link(pin, self._require_newest())
         version = _read_pin(pin)
         if version is None:
             raise Damaged(
@@ -115,7 +120,8 @@ class IndexFolder:
         """Return the newest version, and keep it until this process ends."""
         while True:
             version = self._require_newest()
-            _lock(self.path, version)
+            with reporting_unwritable(self.path):
+                _lock(self.path, version)
             if self._is_young(version):
                 return version
 
@@ -134,8 +140,9 @@ class IndexFolder:
         temporaries = self.path.glob(f"**/{_TEMPORARY}*")
         doomed += [path for path in temporaries if _is_older(path, _ABANDONED_S)]
         doomed = [path for path in doomed if path.is_file()]
-        for path in doomed:
-            path.unlink(missing_ok=True)
+        with reporting_unwritable(self.path):
+            for path in doomed:
+                path.unlink(missing_ok=True)
         return sorted(path.name for path in doomed)
 
     def needed(self) -> set[int]:
@@ -185,7 +192,11 @@ class IndexFolder:
             yield from filter(None, map(_read_pin, {*files} - {*pins[:-KEPT_VERSIONS]}))
 
     def _versions(self) -> Iterator[int]:
-        for path in self.path.iterdir() if self.path.is_dir() else ():
+        try:
+            files = [*self.path.iterdir()] if self.path.is_dir() else []
+        except OSError as error:
+            raise TidingsError(f"{self.path} cannot be read: {error.strerror or error}") from None
+        for path in files:
             name = _MANIFEST_NAME.fullmatch(path.name)
             if name and path.is_file():
                 yield int(name[1])
@@ -215,6 +226,13 @@ class IndexFolder:
         return Path(file.name)
 
 
+def reporting_unwritable(path: Path) -> AbstractContextManager[None]:
+    """Raise a `TidingsError`, which names the folder, if it cannot be written to."""
+    return prefix_errors(
+        f"{path} cannot be written to: ", OSError, TidingsError, suffix="; choose another folder"
+    )
+
+
 @cache
 def _lock(folder: Path, version: int) -> int:
     """Lock a version until this process ends; return the open file, which holds the lock.
@@ -235,7 +253,7 @@ def locked_versions(folder: Path) -> Iterator[int]:
     """Yield the versions that living processes have locked, and remove the files of dead ones."""
     for path in (folder / _LOCKS).glob("[0-9]*-*"):
         name = _LOCK_NAME.fullmatch(path.name)
-        if name is None or path.is_dir():  # not ours
+        if name is None or not path.is_file():  # not ours
             continue
         if _is_locked(path):
             yield int(name[1])
@@ -245,7 +263,7 @@ def locked_versions(folder: Path) -> Iterator[int]:
 
 def _is_locked(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with validate.regular_file(path).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -265,17 +283,17 @@ def part_of(name: str, parts: int) -> int:
 def _read_pin(path: Path) -> int | None:
     """Return the version of a pin; None if it is gone, not written yet, or damaged."""
     try:
-        text = path.read_text()
+        text = validate.file_bytes(path, _PIN_BYTES).decode()
     except (OSError, ValueError):
         return None
     return int(text) if _VERSION_NUMBER.fullmatch(text) else None
 
 
 def _is_older(path: Path, seconds: float) -> bool:
-    """Return whether a file was written longer ago than this; False if it is gone."""
+    """Return whether a file was written longer ago than this; False if it cannot be found."""
     try:
         return time() - path.stat().st_mtime > seconds
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

@@ -18,6 +18,7 @@ OWN: Final = "own"
 """Stands for each subscriber's own policy."""
 MOST: Final = 32
 """The maximum number of policies: each is a bit of a number that says which policies delivered."""
+_POLICY_BYTES: Final = 16_000_000
 PolicyInput = Policy | Mapping[str, Any] | str | Path
 PolicyInputs = Mapping[str, PolicyInput] | Iterable[str | Path]
 
@@ -96,6 +97,6 @@ def read_policy_file(path: Path, limits: Limits = TRUSTED) -> Policy:
 
 def _read_json(path: Path) -> Any:
     try:
-        return read_json(validate.regular_file(path).read_text(encoding="utf-8"))
+        return read_json(validate.file_bytes(path, _POLICY_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidForm(f"the file cannot be read: {error}") from None

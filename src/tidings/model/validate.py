@@ -206,3 +206,15 @@ def regular_file(path: Path) -> Path:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise InvalidForm("this is a pipe or a device, which may never end; expected a file")
     return path
+
+
+def file_bytes(path: Path, most: int) -> bytes:
+    """Return the content of a file; refuse one of more than `most` bytes without reading it all.
+
+    Raises an OSError if there is no such file.
+    """
+    with regular_file(path).open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InvalidForm(f"the file has more than {most:,} bytes")
+    return content

@@ -137,13 +137,10 @@ def _schema(base: Path, table: Form) -> str | None:
         return None
     path = base / nonempty_text("schema_file", table["schema_file"])
     try:
-        with validate.regular_file(path).open("rb") as file:
-            text = file.read(_SCHEMA_BYTES + 1)
+        with prefix_errors(f"schema_file {path}: ", raised=InvalidForm):
+            return validate.file_bytes(path, _SCHEMA_BYTES).decode(errors="replace")
     except OSError as error:
         raise InvalidForm(f"schema_file {path}: {error.strerror or error}") from None
-    if len(text) > _SCHEMA_BYTES:
-        raise InvalidForm(f"schema_file {path} is longer than {_SCHEMA_BYTES:,} bytes")
-    return text.decode(errors="replace")
 
 
 def _keep(table: Form) -> tuple[str, ...] | None:

@@ -24,6 +24,7 @@ from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm, StateError, TidingsError, described
 from tidings.formats.json_text import read_json
 from tidings.formats.messages import MessageSource
+from tidings.model import validate
 from tidings.model.values import SECOND_US, parse_duration_us
 from tidings.sources.protocol import LATEST, MessageReader, WatchedReader
 from tidings.sources.registry import open_reader
@@ -92,7 +93,7 @@ class LocalProgress:
         """Return the form of a file; the named fields are objects."""
         path = self._folder / name
         try:
-            form = read_json(path.read_bytes())
+            form = read_json(validate.regular_file(path).read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -40,6 +40,7 @@ PROGRESS: Final = "progress"
 _KINDS: Final = ("deliveries", "late", "dead_letters")
 _OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX, PROGRESS)
 _MANIFEST: Final = "tidings.json"
+_MANIFEST_BYTES: Final = 16_000_000
 _REFUSED: Final = "refused.jsonl"
 _QUERY: Final = "query"
 _SOURCE: Final = "source"
@@ -150,7 +151,7 @@ class OutputFolder:
     def _read_manifest(self) -> Form:
         path = self.path / _MANIFEST
         try:
-            manifest = read_json(validate.regular_file(path).read_bytes())
+            manifest = read_json(validate.file_bytes(path, _MANIFEST_BYTES))
         except OSError as error:
             raise TidingsError(f"{path} cannot be read: {error.strerror or error}") from None
         except TidingsError as error:
