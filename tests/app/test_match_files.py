@@ -84,3 +84,9 @@ def test_the_event_to_explain_must_be_in_the_file(inputs, tmp_path):
     assert explanation.to_dict()["delivery"] is not None
     with pytest.raises(InvalidEvent, match=r"event 'e2' is not in .*events\.jsonl"):
         explain_event(inputs, read_events_or_event(path, None), ExplainQuery("e2"), path)
+
+
+def test_a_closed_standard_input_is_refused(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InvalidForm, match="no standard input"):
+        read_events_or_event(Path("-"), None)

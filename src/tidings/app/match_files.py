@@ -51,6 +51,8 @@ def read_events_or_event(path: Path | None, event: str | None) -> Iterator[Event
 
 def _read_stdin(read: Callable[[bytes, int], Any]) -> Iterator[Any]:
     """Read standard input line by line; a line that is too long is cut off."""
+    if sys.stdin is None:
+        raise InvalidForm("there is no standard input: it is closed")
     stream = getattr(sys.stdin, "buffer", None) or BytesIO(sys.stdin.read().encode())
     return (read(line.text, line.position) for line in read_lines(stream, TRUSTED.record_bytes))
 
