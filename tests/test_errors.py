@@ -9,6 +9,7 @@ from tidings.errors import (
     StoreError,
     TidingsError,
     clipped,
+    described,
     message,
     prefix_errors,
     shown,
@@ -65,3 +66,8 @@ def test_no_error_has_an_empty_text(text):
         prefix_errors("the store: ", OSError, StoreError),
     ):
         raise TimeoutError(text)
+
+
+def test_what_no_file_accepts_is_escaped():
+    assert described(ValueError("a\ud800")) == r"ValueError: a\ud800"
+    assert str(TidingsError("a\ud800")) == r"a\ud800"

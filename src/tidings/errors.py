@@ -13,11 +13,15 @@ class TidingsError(ValueError):
     """Base of all errors. The message names the value and the rule."""
 
     def __init__(self, message: object = "") -> None:
-        # A lone surrogate, which no file or terminal accepts, is escaped.
-        text = str(message).encode(errors="backslashreplace").decode()
+        text = _printable(str(message))
         super().__init__(
             clipped(text) if text.strip() else f"{type(self).__name__}: no reason given"
         )
+
+
+def _printable(text: str) -> str:
+    """Return a text with its lone surrogates escaped, which no file or terminal accepts."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
@@ -64,7 +68,7 @@ def shown(value: object) -> str:
 def described(error: BaseException) -> str:
     """Return an error in one line; the type comes first unless it is a TidingsError."""
     try:
-        text = str(error)
+        text = _printable(str(error))
     except Exception:  # noqa: BLE001 - even `__str__` of an error may raise
         text = ""
     if isinstance(error, TidingsError) and text:

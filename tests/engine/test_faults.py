@@ -24,6 +24,7 @@ from tidings import (
 from tidings.diversify import EventHashes
 from tidings.engine.engine import RECORDS
 from tidings.engine.intake import Latest
+from tidings.errors import MESSAGE_BYTES
 
 KINDS = [("scan", "plain"), ("scan", "table"), ("access", "plain"), ("access", "table")]
 both = pytest.mark.parametrize(("index", "feeds"), KINDS)
@@ -108,6 +109,19 @@ def test_a_scorer_that_fails_sets_its_subscriber_aside(
     assert engine.set_aside == {}
     healthy = engine.publish(Event("e9", {"x": 2}, published_at=9))
     assert sorted(each.subscriber for each in healthy) == ["ann", "eve"]
+
+
+@both
+def test_the_reason_of_a_failure_is_short_and_can_be_printed(index: str, feeds: str) -> None:
+    def fail(weights: Sequence[float]) -> float:
+        raise Broken("\ud800" + "x" * 5_000)
+
+    engine = engine_of(index, feeds)
+    engine.subscribe(Subscriber("eve", Policy(scorer=Relaxed(aggregate=fail))))
+    engine.add(Subscription("s2", "eve", "x >= 0"))
+    assert [due.subscriber for due in engine.publish(Event("e1", {"x": 1}, 1))] == ["ann"]
+    assert len(engine.set_aside["eve"].encode()) <= MESSAGE_BYTES
+    assert len(engine.dead_letters[0].reason.encode()) <= MESSAGE_BYTES
 
 
 def test_an_event_that_no_stage_can_take_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tidings.errors import described
+from tidings.errors import clipped, described
 from tidings.index.access import Access
 from tidings.index.access.query import FoundHits
 from tidings.index.access.snapshot import Listener
@@ -101,7 +101,7 @@ class SharedMatcher:
         failed = self.failed.setdefault(number, {})
 
         def set_aside(subscriber: str, error: Exception) -> None:
-            failed[subscriber] = f"its scorer failed: {described(error)}"
+            failed[subscriber] = clipped(f"its scorer failed: {described(error)}")
 
         ranker = BulkRanker(self._hits, set_aside)
         for subscriber in subscribers:

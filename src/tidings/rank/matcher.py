@@ -14,7 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.array_types import Float64s
-from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
+from tidings.errors import (
+    InvalidPolicy,
+    InvalidSubscription,
+    TidingsError,
+    clipped,
+    described,
+    shown,
+)
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
 from tidings.index.access.description import AccessDescription
@@ -432,7 +439,7 @@ class Matcher:
 
     def _set_aside(self, subscriber: str, error: Exception) -> None:
         """Record a subscriber that gets no more matches; a bulk ranker has dropped it."""
-        self.set_aside[subscriber] = f"its scorer failed: {described(error)}"
+        self.set_aside[subscriber] = clipped(f"its scorer failed: {described(error)}")
 
 
 def _ranks_by_index(scorer: Scorer) -> bool:

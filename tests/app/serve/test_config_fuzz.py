@@ -51,7 +51,9 @@ def config(rng: Random) -> ChangedConfig:
         if equals:
             text = hostile_text(rng, value.strip('"'))
             changed = json.dumps(text).replace("\x7f", "\\u007f")
-            lines[number] = f"{key} = {rng.choice([changed, changed, LOGIN, *VALUES])}"
+            other = rng.choice([changed, changed, LOGIN, *VALUES])
+            # An id is shown, whatever it is.
+            lines[number] = f"{key} = {changed if key == 'subscriber' else other}"
     if "engine" not in "".join(lines):
         lines = [line for line in lines if "spark_tenants" not in line]
     content = "\n".join(lines).encode()
