@@ -79,6 +79,10 @@ SHAPES = (
     "sqlite:///none/file.db?key={}",
     "mysql://ann:{}@host/db",
     "postgresql://ann:{}@host\n/db",
+    "postgresql://ann:{}%40host/db",
+    "postgresql://ann:{}\uff20host/db",
+    "x://host/db#{}",
+    "://host/db#{}",
     "postgresql://ann:{}@host/db\0",
 )
 ADDRESSES = [shape.format(password) for shape in SHAPES for password in PASSWORDS]
@@ -304,6 +308,13 @@ URLS: dict[str, Callable[[str], Any]] = {
     ),
     "channel": lambda url: read_channel({"type": "nats", "servers": url, "subject": "s"}),
     "queue": lambda url: read_channel({"type": "sqs", "queue": url}),
+    "topic": lambda url: read_channel({"type": "sns", "topic": url}),
+    "kafka": lambda url: read_channel({"type": "kafka", "servers": "a:1", "topic": url}),
+    "type": lambda url: read_channel({"type": url}),
+    "key": lambda url: read_channel({"type": "sqs", "queue": "films", url: "x"}),
+    "option": lambda url: open_reader(
+        "tidings-nats", {"servers": "nats://h", "stream": "S", url: "x"}
+    ),
 }
 
 

@@ -31,6 +31,7 @@ _BATCH_BYTES: Final = 250_000
 """Of one call; Amazon's limit was 262,144 bytes for years, and emulators still enforce it."""
 _BAD_CONTENT: Final = ("InvalidMessageContents", "MessageTooLong", "BatchRequestTooLong")
 _MAYBE_TOO_LONG: Final = ("InvalidParameterValue", "InvalidParameter")
+_ARN: Final = re.compile(r"arn:[A-Za-z0-9_.:\-]+")
 _GROUP: Final = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
 # What neither service accepts in a text.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -156,7 +157,8 @@ class SnsTransport:
     @classmethod
     def read(cls, form: TransportForm) -> "SnsTransport":
         """Read the keys of a config."""
-        return cls(form.text("topic"), AwsAccount.read(form), form.number("rate"))
+        topic = form.matched("topic", _ARN, "an ARN, as arn:aws:sns:REGION:ACCOUNT:NAME")
+        return cls(topic, AwsAccount.read(form), form.number("rate"))
 
     @property
     def label(self) -> str:

@@ -5,6 +5,7 @@ some; consumers recognise them by the header `tidings-key`.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tidings.errors import TidingsError
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.store.channels import Channel
 
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._\-]{1,249}")
 KEYS: Final = ("servers", "topic", "options")
 HEADER: Final = "tidings-key"
 _PAGE: Final = 2_000
@@ -38,7 +40,7 @@ class KafkaTransport:
         """Read the keys of a config."""
         return cls(
             ",".join(form.servers("servers")),
-            form.text("topic"),
+            form.matched("topic", _TOPIC, "1 to 249 letters, digits and . _ -"),
             form.options("options"),
             form.number("rate"),
         )

@@ -10,6 +10,7 @@ from tidings.channels.kafka import KafkaTransport
 from tidings.channels.sender import OpenSender, Sender
 from tidings.channels.transport import DeclaredChannel, Transport, TransportForm
 from tidings.errors import InvalidForm, prefix_errors, shown
+from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 from tidings.store import Store
 from tidings.store.address import DEFAULT_TENANT, check_tenant
@@ -40,7 +41,7 @@ def read_channel(form: Mapping[str, Any]) -> DeclaredChannel:
     kind = form.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
         listed = ", ".join(sorted(TYPES))
-        raise InvalidForm(f"unknown type {shown(kind)}; expected one of: {listed}")
+        raise InvalidForm(f"unknown type {shown_safely(kind)}; expected one of: {listed}")
     table = TransportForm(form, (*COMMON, *TYPES[kind].keys))
     return DeclaredChannel(
         kind,

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from tidings.channels.sender import Sender
-from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.redaction import HIDDEN, is_secret, is_server, shown_safely
 from tidings.model import validate
 from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import NEW, Channel
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FREE_OF_SECRETS: Final = re.compile(r"[^@?#=;&\s]+")
+_FREE_OF_SECRETS: Final = re.compile(r"(?!.*%40)[^@\uFE6B\uFF20?#=;&\s]+")  # with other signs for @
 _FASTEST: Final = 1e9
 
 
@@ -65,7 +65,7 @@ class TransportForm:
         for name in form:
             if name not in known:
                 listed = ", ".join(sorted(known))
-                raise InvalidForm(f"unknown key {shown(name)}; expected one of: {listed}")
+                raise InvalidForm(f"unknown key {shown_safely(name)}; expected one of: {listed}")
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text; without a default, the key is required."""
@@ -86,6 +86,13 @@ class TransportForm:
             raise InvalidForm(
                 f"{name} must not hold a user or a password; they have their own keys"
             )
+        return value
+
+    def matched(self, name: str, pattern: re.Pattern[str], rule: str) -> str:
+        """Return a text of a certain form; another one may hold a password, or be misread."""
+        value = self.text(name)
+        if not pattern.fullmatch(value):
+            raise InvalidForm(f"{name} must be {rule}, not {shown_safely(value)}")
         return value
 
     def servers(self, name: str, default: str | None = None) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def is_like_address(text: str) -> bool:
     A file may be called `secret.db`: the word alone is not a password.
     """
     forms = (_SCHEME, _AUTHORITY, _ASSIGNMENT, _FOLLOWED)
-    return "@" in text or any(form.search(text) for form in forms)
+    return "@" in text or "://" in text or any(form.search(text) for form in forms)
 
 
 def is_server(text: str) -> bool:

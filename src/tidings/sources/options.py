@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from tidings.errors import SourceError, shown
+from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 
 OptionTexts = Mapping[str, str]
@@ -24,7 +25,9 @@ def check_names(source: str, texts: OptionTexts, known: Collection[str]) -> None
     for name in texts:
         if name.lower() not in possible:
             listed = ", ".join(sorted(known))
-            raise SourceError(f"{source}: unknown option {name!r}; expected one of: {listed}")
+            raise SourceError(
+                f"{source}: unknown option {shown_safely(name)}; expected one of: {listed}"
+            )
 
 
 def read_integer(texts: OptionTexts, name: str, low: int = 1) -> int | None:

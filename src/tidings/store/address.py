@@ -160,8 +160,9 @@ def _postgres(text: str, *, needs_database: bool) -> Address | None:
     database = unquote(parts["database"] or "") or parameters.get("dbname", "")
     hosts = [_PORT.sub("", host) for host in parts["hosts"].split(",")]
     host = unquote(",".join(hosts)) or parameters.get("host", "") or "localhost"
-    # The driver would parse a database name that looks like an address as one.
-    if "=" in database or "://" in database or not f"{host}{database}".isprintable():
+    # With an `@`, the host is half a password, whose own `@` is not encoded; and the driver would
+    # parse a database name that looks like an address as one.
+    if "@" in host or "=" in database or "://" in database or not f"{host}{database}".isprintable():
         return None
     hidden = [value for name, value in parameters.items() if name not in _SHOWN]
     secrets = tuple(filter(None, (parts["user"], parts["password"], *hidden)))

@@ -53,7 +53,7 @@ def config(rng: Random) -> ChangedConfig:
             changed = json.dumps(text).replace("\x7f", "\\u007f")
             other = rng.choice([changed, changed, LOGIN, *VALUES])
             # An id is shown, whatever it is.
-            lines[number] = f"{key} = {changed if key == 'subscriber' else other}"
+            lines[number] = f"{key} = {changed if key in ('id', 'subscriber') else other}"
     if "engine" not in "".join(lines):
         lines = [line for line in lines if "spark_tenants" not in line]
     content = "\n".join(lines).encode()
