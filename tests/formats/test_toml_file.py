@@ -18,9 +18,11 @@ def test_dates_and_times_are_text(tmp_path):
         (b"engine = ", "invalid TOML: Invalid value"),
         (b"\xff\xfe", "invalid TOML: byte 0 is not UTF-8"),
         (b"a = " + b"9" * 1000, "an integer of 3,322 bits is too large"),
+        (b"[a]\n" + b"a." * 20_000 + b"a = 1", "^invalid TOML: a key has more than 32 parts"),
+        (b'\t\'\' . "\\"" .' * 1 + b" a\t." * 40 + b" a = 1", "a key has more than 32 parts"),
         (b"#" * 16_000_001, "the file has more than 16,000,000 bytes"),
     ],
-    ids=["value", "bytes", "integer", "size"],
+    ids=["value", "bytes", "integer", "key", "quoted key", "size"],
 )
 def test_an_invalid_file_is_refused(tmp_path, content, reason):
     path = tmp_path / "run.toml"
@@ -32,3 +34,9 @@ def test_an_invalid_file_is_refused(tmp_path, content, reason):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InvalidForm, match="the file cannot be read: No such file"):
         read_toml(tmp_path / "none.toml")
+
+
+def test_a_key_may_have_many_parts(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("a." * 31 + 'a = "' + "a." * 40 + '"')
+    assert read_toml(path)["a"]

@@ -1,5 +1,6 @@
 """TOML files: configs and policies, with limits of size and depth."""
 
+import re
 import tomllib
 from datetime import date, time
 from pathlib import Path
@@ -11,6 +12,10 @@ from tidings.model import validate
 Form = dict[str, Any]
 _MAX_BYTES: Final = 16_000_000
 _MAX_INTEGER_BITS: Final = 1_024
+_MAX_KEY_PARTS: Final = 32
+# The parser keeps every prefix of a dotted key, so its memory grows with the square of the parts.
+_KEY_PART: Final = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*"""
+_LONG_KEY: Final = re.compile(rf"^[ \t]*(?:{_KEY_PART}\.[ \t]*){{{_MAX_KEY_PARTS}}}", re.MULTILINE)
 
 
 def read_toml(path: Path) -> Form:
@@ -22,7 +27,10 @@ def read_toml(path: Path) -> Form:
     except OSError as error:
         raise InvalidForm(f"the file cannot be read: {error.strerror or error}") from None
     try:
-        form: Form = _as_json(tomllib.loads(content.decode("utf-8")))
+        text = content.decode("utf-8")
+        if _LONG_KEY.search(text):
+            raise ValueError(f"a key has more than {_MAX_KEY_PARTS} parts")
+        form: Form = _as_json(tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise InvalidForm(f"invalid TOML: byte {error.start} is not UTF-8") from None
     except (ValueError, OverflowError) as error:
