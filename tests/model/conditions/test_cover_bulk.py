@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.papers.cover_graph.drawn import conditions, subscriptions
 
-from tidings.model.conditions import cover_bulk
+from tidings.model.conditions import cover_bulk, cover_columns
 from tidings.model.conditions.cover_bulk import CoveredConditions, strictly_covered
 from tidings.model.conditions.implication import strictly_covers
 from tidings.model.conditions.parser import parse
@@ -118,8 +118,39 @@ def test_few_pairs_are_compared_exactly(monkeypatch: pytest.MonkeyPatch) -> None
         return strictly_covers(wide, narrow)
 
     monkeypatch.setattr(cover_bulk, "strictly_covers", judge)
-    texts = [f"topic = 't{number}' and size > {number % 3}" for number in range(30)]
-    texts += [f"topic = 't{number}'" for number in range(30)]
+    texts = [f"topic in ('t{number}') and size > {number % 3}" for number in range(30)]
+    texts += [f"topic in ('t{number}')" for number in range(30)]
     found = strictly_covered([parse(text).conjunctions for text in texts], [0] * 60)
     assert len(found.values) == 30
     assert 30 <= len(judged) < 60 * 59 / 10
+
+
+def test_intervals_texts_and_booleans_are_not_compared_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def judge(*_: Any) -> bool:
+        raise AssertionError
+
+    monkeypatch.setattr(cover_bulk, "strictly_covers", judge)
+    texts = ["a = 'x' and b = true and c > 3", "a = 'x' and b = true", "a = 'y'", "b and a = 'x'"]
+    texts += ["b = false", "c = 3", "c between 3 and 4 and a = 'y'", "c > 2", "a = '3'"]
+    found = strictly_covered([parse(text).conjunctions for text in texts], [0] * len(texts))
+    assert listed(found, len(texts)) == [[], [0], [6], [0], [], [], [], [0, 5, 6], []]
+
+
+def test_two_texts_of_one_attribute_are_compared_exactly() -> None:
+    """An event with a list can have both."""
+    texts = ["a = 'x' and a = 'y'", "a = 'y'", "a = 'x'", "a = 'y' and a = 'x' and b = 1"]
+    found = strictly_covered([parse(text).conjunctions for text in texts], [0] * 4)
+    assert listed(found, 4) == [[3], [0, 3], [0, 3], []]
+
+
+def test_the_columns_of_many_conditions_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = workload(seed=5, subscribers=100)
+    owners = [subscription.subscriber for subscription in work.subscriptions]
+    conditions = [subscription.conjunctions for subscription in work.subscriptions]
+    expected = strictly_covered(conditions, owners)
+    monkeypatch.setattr(cover_columns, "TOGETHER", 7)
+    found = strictly_covered(conditions, owners)
+    assert found.starts.tolist() == expected.starts.tolist()
+    assert found.values.tolist() == expected.values.tolist()

@@ -2,45 +2,27 @@
 
 Three steps, each for the pairs that the one before leaves over:
 
-    signatures   three words of bits per condition: most pairs differ in some attribute or value
-    boxes        conjunctions of intervals of numbers and times: a compiled merge of sorted lists
+    signatures   bits of attributes and values: a few instructions
+    boxes        conjunctions of intervals and single values: a compiled merge of sorted lists
     exact        everything else: `implication.strictly_covers`
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from itertools import chain
-from operator import and_
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int64s, UInt64s
+from tidings.compiled.array_types import AnyArray, Bools, Int64s
 from tidings.compiled.jit import inner, kernel
 from tidings.errors import InvalidSubscription
+from tidings.model.conditions.cover_columns import ConditionColumns, CoverBoxes, CoverSignatures
 from tidings.model.conditions.implication import COMPARISONS, Conjunctions, Work, strictly_covers
-from tidings.model.conditions.predicate import LIMITS, PATTERNS, PRESENCE, Predicate
 
 EXACT_PAIRS: Final = 1_000_000
 """Pairs of one owner that are compared exactly, at 2 to 5 microseconds each."""
 _SIGNATURES_PER_STEP: Final = 200
 """Signatures that are compared in the time of one step of COMPARISONS."""
-_ALL: Final = (1 << 64) - 1
 _LISTS: Final = ("in", "not in")
-
-
-@dataclass(frozen=True)
-class _Signatures:
-    """The bits that all conjunctions of a condition have in common.
-
-    If one condition covers another, the other has all its attributes, and a single value wherever
-    it has one.
-    """
-
-    attributes: UInt64s
-    needs: UInt64s
-    has: UInt64s
 
 
 class CoveredConditions(NamedTuple):
@@ -71,11 +53,11 @@ def strictly_covered(
     >>> [covered.row(i).tolist() for i in range(4)]
     [[1, 2], [], [1], []]
     """
-    signatures, boxes = _signatures(conditions), _boxes(conditions)
+    signatures, boxes = ConditionColumns.of(conditions)
     budget = _Budget(conditions, np.asarray(owners))
     pairs = [np.empty((0, 2), np.int64)]
-    for one, other in _pairs_of_owners(np.asarray(owners)):
-        for first, second in ((one, other), (other, one)):
+    for left, right in _pairs_of_owners(np.asarray(owners)):
+        for first, second in ((left, right), (right, left)):
             possible = _possible(signatures, first, second)
             wide, narrow = first[possible], second[possible]
             budget.take_pairs(wide)
@@ -85,22 +67,14 @@ def strictly_covered(
             exact = np.flatnonzero(~by_box)
             budget.take_exact(wide[exact])
             for pair in exact.tolist():
-                covers[pair] = _exactly_covers(
-                    conditions, int(wide[pair]), int(narrow[pair]), budget
-                )
+                one, other = int(wide[pair]), int(narrow[pair])
+                work = budget.work(one, other)
+                covers[pair] = strictly_covers(conditions[one], conditions[other], work)
             pairs.append(np.column_stack((wide[covers], narrow[covers])))
     wides, narrows = np.concatenate(pairs).T
     order = np.lexsort((narrows, wides))
     starts = np.searchsorted(wides[order], np.arange(len(conditions) + 1))
     return CoveredConditions(starts, narrows[order].astype(np.int32))
-
-
-def _exactly_covers(
-    conditions: Sequence[Conjunctions], wide: int, narrow: int, budget: "_Budget"
-) -> bool:
-    one_step = budget.is_one_step[wide] and budget.is_one_step[narrow]
-    work = None if one_step else budget.work(wide, narrow)
-    return strictly_covers(conditions[wide], conditions[narrow], work)
 
 
 class _Budget:
@@ -111,13 +85,7 @@ class _Budget:
         self._pairs = counts.astype(np.int64) ** 2 // _SIGNATURES_PER_STEP
         self._exact = np.zeros(len(counts), np.int64)
         self._work = [Work(COMPARISONS) for _ in counts]
-        self._members = [_list_members(condition) for condition in conditions]
-        self.is_one_step = [
-            len(condition) == 1
-            and len(condition[0]) == 1
-            and condition[0][0].operator not in _LISTS
-            for condition in conditions
-        ]
+        self._conditions = conditions
 
     def take_pairs(self, wide: Int64s) -> None:
         """Count pairs that signatures leave over, by their first conditions."""
@@ -135,11 +103,20 @@ class _Budget:
                 f"this one take more than {most:,} comparisons of predicates"
             )
 
-    def work(self, one: int, other: int) -> Work:
-        """Return the budget of the owner of two conditions that take more than one step."""
+    def work(self, one: int, other: int) -> Work | None:
+        """Return the budget of the owner of two conditions; None if they take one step."""
+        wide, narrow = self._conditions[one], self._conditions[other]
+        if _is_one_step(wide) and _is_one_step(narrow):
+            return None
         work = self._work[int(self._owner[one])]
-        work.take(self._members[one] + self._members[other])
+        work.take(_list_members(wide) + _list_members(narrow))
         return work
+
+
+def _is_one_step(condition: Conjunctions) -> bool:
+    """Return whether a condition is a single predicate without a list."""
+    single = len(condition) == 1 and len(condition[0]) == 1
+    return single and condition[0][0].operator not in _LISTS
 
 
 def _list_members(condition: Conjunctions) -> int:
@@ -161,7 +138,7 @@ def _pairs_of_owners(owners: AnyArray) -> Iterator[tuple[Int64s, Int64s]]:
         yield order[positions], order[positions + distance]
 
 
-def _possible(signatures: _Signatures, wide: Int64s, narrow: Int64s) -> Bools:
+def _possible(signatures: CoverSignatures, wide: Int64s, narrow: Int64s) -> Bools:
     """Return which pairs may be covers, by their signatures."""
     extra = signatures.attributes[wide] & ~signatures.attributes[narrow]
     extra |= signatures.needs[wide] & ~signatures.has[narrow]
@@ -169,54 +146,8 @@ def _possible(signatures: _Signatures, wide: Int64s, narrow: Int64s) -> Bools:
     return possible
 
 
-class _Boxes(NamedTuple):
-    """Conjunctions of intervals as ragged arrays: entries `starts[i]:starts[i + 1]`, by slot.
-
-    starts  0     2        3            a slot is a number for (attribute, family)
-    slots   4 9   4        ...          ascending within a box, since a conjunction is folded
-    lows    3 1   5        ...          the interval as it is written
-    firsts                              the interval cut to the domain of its family
-    """
-
-    is_box: Bools
-    starts: Int64s
-    slots: Int64s
-    lows: Float64s
-    highs: Float64s
-    firsts: Float64s
-    lasts: Float64s
-
-
-def _boxes(conditions: Sequence[Conjunctions]) -> _Boxes:
-    is_box = np.zeros(len(conditions), np.bool_)
-    starts = np.zeros(len(conditions) + 1, np.int64)
-    numbers = dict[tuple[str, str], int]()
-    entries = list[tuple[int, float, float, float, float]]()
-    for position, conjunctions in enumerate(conditions):
-        if len(conjunctions) == 1 and conjunctions[0] and all(map(_is_interval, conjunctions[0])):
-            is_box[position] = True
-            entries += sorted(_entry(part, numbers) for part in conjunctions[0])
-        starts[position + 1] = len(entries)
-    slots, *bounds = zip(*entries, strict=True) if entries else [()] * 5
-    columns = [np.array(column, np.float64) for column in bounds]
-    return _Boxes(is_box, starts, np.array(slots, np.int64), *columns)
-
-
-def _is_interval(part: Predicate) -> bool:
-    return part.operator == "between" and part.family in LIMITS
-
-
-def _entry(
-    part: Predicate, numbers: dict[tuple[str, str], int]
-) -> tuple[int, float, float, float, float]:
-    low, high = part.operand
-    first, last = LIMITS[part.family]
-    slot = numbers.setdefault((part.attribute, part.family), len(numbers))
-    return slot, low, high, max(low, first), min(high, last)
-
-
 @inner
-def _box_covers(boxes: _Boxes, wide: int, narrow: int) -> bool:
+def _box_covers(boxes: CoverBoxes, wide: int, narrow: int) -> bool:
     """Return whether each interval of `wide` contains the one of `narrow` in the same slot."""
     at = boxes.starts[narrow]
     end = boxes.starts[narrow + 1]
@@ -231,56 +162,10 @@ def _box_covers(boxes: _Boxes, wide: int, narrow: int) -> bool:
 
 
 @kernel
-def _boxes_cover(boxes: _Boxes, wide: Int64s, narrow: Int64s, chosen: Bools, covers: Bools) -> None:
+def _boxes_cover(
+    boxes: CoverBoxes, wide: Int64s, narrow: Int64s, chosen: Bools, covers: Bools
+) -> None:
     """Write for each chosen pair whether the first strictly covers the second."""
     for pair in range(len(wide)):
         if chosen[pair] and _box_covers(boxes, wide[pair], narrow[pair]):
             covers[pair] = not _box_covers(boxes, narrow[pair], wide[pair])
-
-
-def _signatures(conditions: Sequence[Conjunctions]) -> _Signatures:
-    words = chain.from_iterable(map(_signature, conditions))
-    columns = np.fromiter(words, np.uint64, 3 * len(conditions)).reshape(-1, 3)
-    return _Signatures(*columns.T.copy())
-
-
-def _signature(conjunctions: Conjunctions) -> tuple[int, int, int]:
-    """Return the bits that all conjunctions have.
-
-    Each conjunction of a covered condition has those of one that covers, so those that all have.
-    """
-    if len(conjunctions) == 1:
-        return _bits(conjunctions[0])
-    attributes, needs, has = zip(*map(_bits, conjunctions), strict=True)
-    return reduce(and_, attributes), reduce(and_, needs), reduce(and_, has)
-
-
-def _bits(parts: Iterable[Predicate]) -> tuple[int, int, int]:
-    attributes = needs = has = 0
-    for part in parts:
-        if part.operator != "true":
-            attributes |= _bit(part.attribute)
-        values = _values(part)
-        if values is None:
-            has = _ALL
-        elif len(values) == 1:
-            bit = _bit((part.attribute, *values))
-            needs, has = needs | bit, has | bit
-    return attributes, needs, has
-
-
-def _bit(value: Hashable) -> int:
-    return 1 << (hash(value) & 63)
-
-
-def _values(part: Predicate) -> Collection[Any] | None:
-    """Return the values that a predicate allows, nothing if they are many, None if unsure."""
-    operator, operand = part.operator, part.operand
-    if operator == "=":
-        return (operand,)
-    if operator == "between" and part.family != "string":
-        return operand[:1] if operand[0] == operand[1] else ()
-    if operator == "in":
-        return frozenset(operand)
-    many = operator in PATTERNS or (operator == "!=" and part.family != "boolean")
-    return () if many or operator in PRESENCE else None
