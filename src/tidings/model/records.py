@@ -325,6 +325,8 @@ class Subscription:
     @cached_property
     def conjunctions(self) -> tuple[tuple[Predicate, ...], ...]:
         """The condition in disjunctive normal form; only active predicates count."""
+        if isinstance(self.where, Condition):
+            return self.where.conjunctions  # no objects for their weights
         return tuple(
             tuple(part.predicate for part in group if part.state == "active")
             for group in self.groups
