@@ -119,3 +119,17 @@ def test_events_without_known_attributes_have_nothing() -> None:
     [part] = attached(events(3, 1)) or []
     encoded = encode_columns(Vocabulary(), part)
     assert (len(encoded.items), len(encoded.slots), encoded.spans.tolist()) == (0, 0, [0] * 12)
+
+
+def test_numbers_have_the_terms_of_equalities_and_of_lists() -> None:
+    wheres = ["n = 3", "n in (3, 4)", "n not in (3, 5)", "m = 3 and n = 3", "m not in (4)"]
+    wanted = [Subscription(f"s{number}", "u", where) for number, where in enumerate(wheres)]
+    columns = {"n": [3.0, 4.0, 5.0, None, 6.0, 3.0], "m": [3.0, 3.0, 4.0, 4.0, None, None]}
+    ids = [f"e{number}" for number in range(6)]
+    [batch] = pa.table({"id": ids, "published_at": range(6), **columns}).to_batches()
+    stream, scan = quick_events(batch, attaches=True) or [], Scan(wanted)
+    assert attached(stream) is not None
+    hits = Access(wanted).matching_many(stream)
+    for place, event in enumerate(stream):
+        found = sorted(subscription.id for subscription in hits.subscriptions(place))
+        assert found == [subscription.id for subscription in scan.matching(event)]

@@ -1,7 +1,7 @@
 """Encodes events by column: what a value means is looked up once for all events that have it."""
 
 from collections.abc import Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -145,16 +145,21 @@ def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEn
     """Return the terms of numbers that some predicate names, in `=` or in a list."""
     named = [name for name, encoder in encoders.items() if encoder.equal or encoder.lists]
     rows = np.flatnonzero(np.isin(entries.name, named)) if named else np.zeros(0, np.int64)
-    events, items = list[int](), list[int]()
-    columns = (entries.event[rows], entries.name[rows], entries.value[rows])
-    for event, name, value in zip(*(column.tolist() for column in columns), strict=True):
-        encoder = encoders[name]
-        terms = [encoder.equal[value]] if value in encoder.equal else []
+    rows = rows[np.argsort(entries.name[rows], kind="stable")]
+    names, firsts = np.unique(entries.name[rows], return_index=True)
+    places, terms = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for name, of_name in zip(names.tolist(), np.split(rows, firsts[1:]), strict=False):
+        encoder, values = encoders[name], entries.value[of_name].tolist()
+        equal = np.fromiter(map(encoder.equal.get, values, repeat(-1)), np.int32, len(values))
+        places.append(of_name[equal >= 0])
+        terms.append(equal[equal >= 0])
         if encoder.lists is not None:
-            terms += encoder.lists.holding(value)
-        events += [event] * len(terms)
-        items += [~term for term in terms]
-    return _run(events, items)
+            held = [encoder.lists.holding(value) for value in values]
+            places.append(np.repeat(of_name, [*map(len, held)]))
+            terms.append(np.array([*chain.from_iterable(held)], np.int32))
+    rows = np.concatenate(places)
+    order = np.argsort(rows, kind="stable")  # of one number, the term of `=` comes first
+    return _Run(entries.event[rows[order]], ~np.concatenate(terms)[order])
 
 
 def _absent(vocabulary: Vocabulary, events: EventEntries) -> list[_Run]:
