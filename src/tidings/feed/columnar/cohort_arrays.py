@@ -146,7 +146,7 @@ def has_many_gaps(slabs: layout.Slabs, classes: Int64s) -> bool:
     To move the slabs of a growing pool together takes longer than to fill it, and where all of them
     grow, those that they leave are taken by others.
     """
-    owned = slabs.capacity[classes[classes >= 0]].sum()
+    owned = np.append(slabs.capacity, 0)[classes].sum()  # -1 is the class of a head without one
     return bool(_LEAST_GAPS * (slabs.used[0] - owned) > slabs.used[0])
 
 
