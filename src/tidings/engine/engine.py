@@ -368,8 +368,10 @@ class Engine:
 
             tops = matcher.top_rows(rows_of, most, scorer)
         if tops is None:
-            events = [_whole(record) for record in read_valid_events(batch, limits=limits)]
+            records = read_valid_events(batch, limits=limits, attaches=True)
+            events = [_whole(record) for record in records]
             tops = TopColumns.of(self.target_many(events, k, scorer))
+            detach(events)
             ids = pa.array([event.id for event in events], pa.string())
         return targets_by_event(ids, *tops)
 
