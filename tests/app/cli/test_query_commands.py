@@ -88,7 +88,8 @@ def test_check_reads_policies_back_in_words(tmp_path):
     ]
     ids = ["ann", "bob", "cat", "dan"]
     forms = [{"id": name, "policy": {"rules": rules}} for name in ids]
-    path.write_text("".join(f"{json.dumps(form)}\n" for form in [*forms, {"id": "eve"}]))
+    others = [{"id": "eve"}, {"id": "fay", "paused": True}]
+    path.write_text("".join(f"{json.dumps(form)}\n" for form in [*forms, *others]))
     first = "each match at once if it is among the best 10 so far, ranked by preference"
     words = (
         f"{first}; at most 5 a day Athens time, the best; nothing between 22:00 and 07:00 Athens "
@@ -97,9 +98,11 @@ def test_check_reads_policies_back_in_words(tmp_path):
     lines = tidings("check", path).stdout.splitlines()
     assert f"ann, bob, cat and 1 more: {words}" in lines
     assert f"eve: {first}" in lines
+    assert f"fay: {first}; paused, so nothing is delivered" in lines
     assert printed(tidings("check", path, "--json"))[0]["policies"] == [
         {"policy": words, "subscribers": ids},
         {"policy": first, "subscribers": ["eve"]},
+        {"policy": f"{first}; paused, so nothing is delivered", "subscribers": ["fay"]},
     ]
 
 

@@ -35,6 +35,7 @@ from tidings.sources.spooled import SpooledReader
 
 MESSAGES: Final = 1_000
 """How many messages of a source are compared with the subscriptions."""
+PAUSED: Final = "; paused, so nothing is delivered"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Review:
         """Add the policies of subscribers in words, equal ones once."""
         names = dict[str, list[str]]()
         for subscriber in subscribers:
-            names.setdefault(describe_policy(subscriber.policy), []).append(subscriber.id)
+            words = describe_policy(subscriber.policy) + (PAUSED if subscriber.paused else "")
+            names.setdefault(words, []).append(subscriber.id)
         self.policies.extend(PolicyUse(words, users) for words, users in names.items())
 
 
