@@ -18,7 +18,8 @@ nothing, by what the quota remembers. Results go to bench/results/quota.json and
 Instead, --spark measures matches, windows and rules on Spark, in a batch and in a stream of several
 micro-batches, each policy in turn (quota-spark). Each event matches a quarter of the subscribers,
 so that the state stage dominates, and one match in ten is chosen. What the rules held, released and
-dropped is counted, and a policy whose rules did not do what its name says fails the run.
+dropped is counted. The run fails if the rules of a policy did not do what its name says, or if a
+first, unmeasured round does not deliver exactly what the engine delivers.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -41,11 +42,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import pages
+import pyarrow as pa
 import windows
 from pages import machine, opening, publish, table
 from pyarrow import parquet
 from timing import OWN, WALL, timed
 
+from tidings import Engine
 from tidings.app.demo.movies import catalogue, publications
 from tidings.feed.single import PolicyChooser
 from tidings.formats.arrow import events_to_table
@@ -67,6 +70,8 @@ REMEMBERED = {
 }
 SHARED, EVENTS_PER_S, LEVELS, SPARK_ROUNDS, FILES = 4, 4, 20, 3, 4
 SPARK_S = 200  # no round begins later, except the first two
+BUCKETS = 4
+COMPARED = ("subscriber", "event", "rank", "position", "delivered_at")
 MORNING_S = 8 * 3600  # the last event comes after the end of the quiet hours
 BURST_US = 1_800 * SECOND_US
 GENRES = ("drama", "documentary", "animation")
@@ -95,6 +100,11 @@ SHOWN = {
     "different": ("dropped",),
 }
 """What the rules of a policy must have done in a run on Spark."""
+
+
+Wanted = tuple[Sequence[Subscription], Sequence[Subscriber]]
+Read = Callable[[Any], Any]
+"""Selects what is read of the outcomes on Spark."""
 
 
 class Ranked(NamedTuple):
@@ -279,10 +289,10 @@ def remembered_bytes(choices: int, ranks: int | None, subscribers: int) -> float
 
 
 class SparkRun(NamedTuple):
-    """A way to run a policy on Spark: what it takes, and the events by kind that it has counted."""
+    """How long a run on Spark took, and what was read of its outcomes."""
 
     seconds: float
-    counts: dict[str, int]
+    rows: pa.Table
 
 
 def spark_costs(subscribers: int, events: int, rounds: int) -> list[dict[str, Any]]:
@@ -291,19 +301,26 @@ def spark_costs(subscribers: int, events: int, rounds: int) -> list[dict[str, An
     names, ways = ["no rules", *RULES], {"batch": batch_run, "stream": stream_run}
     seconds = defaultdict[tuple[str, str], list[float]](list)
     counts = dict[str, dict[str, int]]()
-    begun = WALL()
     with TemporaryDirectory() as folder:
         source = write_publications(Path(folder), events)
-        for number in range(rounds + 1):  # the first round compiles, and starts workers
+        for name in names:  # which also compiles, and starts workers
+            wanted = (wishes(subscribers), people(name, subscribers))
+            expected = engine_deliveries(source, wanted)
+            for way, run in ways.items():
+                rows = run(spark, source, wanted, Path(folder) / f"{way}-{name}", deliveries).rows
+                check_deliveries(f"{name}, {way}", expected, rows)
+        begun = WALL()
+        for number in range(rounds):
             if number > 1 and WALL() - begun > SPARK_S:
                 break
             for way, run in ways.items():
                 for name in names:
                     wanted = (wishes(subscribers), people(name, subscribers))
-                    found = run(spark, source, wanted, Path(folder) / f"{way}-{name}-{number}")
-                    check_counts(name, found.counts, counts.setdefault(name, found.counts))
-                    if number:
-                        seconds[way, name].append(found.seconds)
+                    out = Path(folder) / f"{way}-{name}-{number}"
+                    found = run(spark, source, wanted, out, by_kind)
+                    present = counted(found.rows)
+                    check_counts(name, present, counts.setdefault(name, present))
+                    seconds[way, name].append(found.seconds)
     spark.stop()
     least = {key: min(each) for key, each in seconds.items()}
     return [
@@ -349,26 +366,53 @@ def write_publications(folder: Path, events: int) -> Path:
     return source
 
 
-def batch_run(spark: Any, source: Path, wanted: Any, out: Path) -> SparkRun:
+def engine_deliveries(source: Path, wanted: Wanted) -> pa.Table:
+    """Return what an engine delivers of the same events, in the order of subscribers and events."""
+    subscriptions, subscribers = wanted
+    engine = Engine(remember=0)
+    for subscriber in subscribers:
+        engine.subscribe(subscriber)
+    engine.add_many(subscriptions)
+    parts = [engine.publish_table(parquet.read_table(path)) for path in sorted(source.iterdir())]
+    return in_order(pa.concat_tables(parts).select(COMPARED))
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([(name, "ascending") for name in COMPARED[:2]])
+
+
+def check_deliveries(name: str, expected: pa.Table, rows: pa.Table) -> None:
+    """Fail if Spark delivers something else than the engine."""
+    delivered = in_order(rows.cast(expected.schema))
+    if not delivered.equals(expected):
+        sys.exit(f"{name}: {len(delivered)} deliveries differ from {len(expected)} of the engine")
+
+
+def batch_run(spark: Any, source: Path, wanted: Wanted, out: Path, read: Read) -> SparkRun:
     found = import_module("tidings.spark").outcomes(
-        spark.read.parquet(str(source)), *wanted, buckets=4
+        spark.read.parquet(str(source)), *wanted, buckets=BUCKETS
     )
-    rows, seconds = timed(lambda: by_kind(found).collect())
-    return SparkRun(seconds, counted(rows))
+    rows, seconds = timed(lambda: read(found).toArrow())
+    return SparkRun(seconds, rows)
 
 
-def stream_run(spark: Any, source: Path, wanted: Any, out: Path) -> SparkRun:
-    rows = list[Any]()
+def stream_run(spark: Any, source: Path, wanted: Wanted, out: Path, read: Read) -> SparkRun:
+    rows = list[pa.Table]()
     schema = spark.read.parquet(str(source)).schema
     files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
-    found = import_module("tidings.spark").outcomes(files, *wanted, buckets=4)
+    found = import_module("tidings.spark").outcomes(files, *wanted, buckets=BUCKETS)
     query = (
-        found.writeStream.foreachBatch(lambda batch, _: rows.extend(by_kind(batch).collect()))
+        found.writeStream.foreachBatch(lambda batch, _: rows.append(read(batch).toArrow()))
         .option("checkpointLocation", str(out))
         .trigger(availableNow=True)
     )
     _, seconds = timed(lambda: query.start().awaitTermination())
-    return SparkRun(seconds, counted(rows))
+    return SparkRun(seconds, pa.concat_tables(rows))
+
+
+def deliveries(outcomes: Any) -> Any:
+    """Return the columns of deliveries that must be those of the engine."""
+    return outcomes.where("kind = 'delivery'").select(*COMPARED)
 
 
 def by_kind(outcomes: Any) -> Any:
@@ -378,10 +422,10 @@ def by_kind(outcomes: Any) -> Any:
     return outcomes.groupBy("kind").agg(functions.count("*").alias("rows"), numbers)
 
 
-def counted(rows: Sequence[Any]) -> dict[str, int]:
+def counted(rows: pa.Table) -> dict[str, int]:
     """Return the deliveries, and the events that rules held, released and dropped."""
     counts = dict.fromkeys(("delivery", "held", "released", "dropped"), 0)
-    for row in rows:
+    for row in rows.to_pylist():
         if row["kind"] in counts:
             accounts = row["kind"] in ("held", "released")  # one row for many events
             counts[row["kind"]] += int(row["events"] if accounts else row["rows"])
