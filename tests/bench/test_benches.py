@@ -168,6 +168,16 @@ def test_a_quota_by_rank_is_between_first_come_and_hindsight(bench: Bench) -> No
     assert [row["rules"] for row in result["costs"]][:2] == ["no rules", "quota"]
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_rules_on_spark_deliver_as_in_the_engine(bench: Bench) -> None:
+    result = json.loads(bench("quota", "--spark", "--quick", "--json"))
+    none, quota, different = result["spark"]
+    assert none["batch_slower"] == none["stream_slower"] == 1
+    assert min(quota[kind] for kind in ("held", "released", "dropped")) > 0
+    assert 0 < different["dropped"] == none["delivery"] - different["delivery"]
+
+
 def test_a_preview_says_what_engines_deliver(bench: Bench) -> None:
     options = ("--quick", "--json", "--publications", 80, "--moves", 4)
     result = json.loads(bench("preview", *options))
