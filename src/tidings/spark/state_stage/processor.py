@@ -417,7 +417,7 @@ def bucket_processor(runner: BucketRunner) -> StatefulProcessor:
     class within a function is pickled by value, so nothing of Tidings is needed to unpickle this
     one.
     """
-    pickled = CPickleSerializer().dumps(runner)
+    pickled = CPickleSerializer().dumps(runner)  # type: ignore[no-untyped-call]
 
     class BucketProcessor(StatefulProcessor):
         def __init__(self) -> None:
