@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from tests.store.appender import delivery
 from tests.store.channel_states import fail
 
-from tidings import DeadLetter, Event, Subscription
+from tidings import DeadLetter, Engine, Event, Policy, Quiet, Quota, Subscriber, Subscription
 from tidings.service.metrics import RequestMeter, TenantMetrics
 from tidings.store import EngineStep, Store, open_store
 from tidings.store.append_batch import BatchAppend
@@ -64,6 +64,30 @@ def test_backlogs_are_those_of_the_moment(store: Store) -> None:
     assert found["tidings_publications_last"] == 3
     assert found["tidings_publications_waiting"] == 1
     assert found["tidings_changes_waiting"] == 1
+
+
+def test_what_rules_did_is_that_of_the_engine(store: Store) -> None:
+    engine, metrics = Engine(), TenantMetrics(store)
+    metrics.add_rules(engine.quality)
+    found = samples(metrics)
+    assert found["tidings_held_total"] == found["tidings_released_total"] == 0
+    assert not any(name.startswith("tidings_dropped_total") for name in found)
+    rules = [Quota(1, per="day"), Quiet("22:00", "07:00")]
+    engine.subscribe(Subscriber("ada", Policy(k=9, window="continuous", rules=rules)))
+    engine.add(Subscription("s1", "ada", where="a = 1"))
+    noon, night = 12 * 3600, 23 * 3600
+    engine.publish_many([Event("e1", {"a": 1}, night), Event("e2", {"a": 1}, night + 60)])
+    engine.advance(86_400 + noon)
+    engine.pause("ada")
+    engine.publish(Event("e3", {"a": 1}, 86_400 + noon + 60))
+    found = samples(metrics)
+    report = engine.quality()
+    assert found["tidings_held_total"] == report.held > 0
+    assert found["tidings_released_total"] == report.released > 0
+    assert found['tidings_dropped_total{rule="quota"}'] == report.dropped_by["quota"] > 0
+    assert sum(report.dropped_by.values()) == sum(
+        value for name, value in found.items() if name.startswith("tidings_dropped_total")
+    )
 
 
 def test_channels_are_counted_by_state(store: Store) -> None:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from tidings.engine.engine import Engine
+from tidings.engine.quality import Report
 from tidings.errors import StoreError, TidingsError, described
 from tidings.formats.json_text import read_json
 from tidings.model.dead_letter import DeadLetter
@@ -118,6 +119,10 @@ class DurableEngine:
     def needs_clock(self) -> bool:
         """Whether something may become due even if nothing is published."""
         return bool(self._clocked) or parse_duration_us(self._lateness) > 0
+
+    def quality(self) -> Report:
+        """Return the quality of the deliveries since the checkpoint with which it began."""
+        return self.engine.quality()
 
     def __contains__(self, subscriber: str) -> bool:
         return subscriber in self._ids[SUBSCRIBER]

@@ -1,7 +1,7 @@
-"""The metrics of a tenant, for Prometheus: requests, publications, streams, and backlogs."""
+"""The metrics of a tenant, for Prometheus: requests, publications, rules, streams and backlogs."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidings.channels.person_channel import KINDS as PERSON_KINDS
+from tidings.engine.quality import Report
 from tidings.store import Store
 from tidings.store.channels import ChannelSummary
 from tidings.store.dead_letters import KINDS as LETTERS
@@ -57,6 +58,10 @@ class TenantMetrics:
         )
         self.registry.register(_StoreCollector(store))
 
+    def add_rules(self, quality: Callable[[], Report]) -> None:
+        """Add what rules did with chosen events, by the current figures of an engine."""
+        self.registry.register(_RuleCollector(quality))
+
     def total_requests(self) -> int:
         """Return the number of all requests so far."""
         samples = (sample for metric in self.requests.collect() for sample in metric.samples)
@@ -98,6 +103,30 @@ class _StoreCollector(Collector):
         yield from _webhook_gauges(store.channels.summary(WEBHOOK))
         yield from _address_gauges(store)
         yield from _queue_metrics(store)
+
+
+class _RuleCollector(Collector):
+    """What rules held, released and dropped in an engine that follows the pipeline."""
+
+    def __init__(self, quality: Callable[[], Report]) -> None:
+        self._quality = quality
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the engine need not be asked before the first request."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        report = self._quality()
+        yield CounterMetricFamily("tidings_held", "Chosen events that a rule held.", report.held)
+        yield CounterMetricFamily(
+            "tidings_released", "Chosen events that a rule held and released.", report.released
+        )
+        dropped = CounterMetricFamily(
+            "tidings_dropped", "Chosen events that a rule or a pause dropped.", labels=["rule"]
+        )
+        for rule, count in report.dropped_by.items():
+            dropped.add_metric([rule], count)
+        yield dropped
 
 
 def _webhook_gauges(summary: ChannelSummary) -> Iterator[Metric]:

@@ -48,6 +48,7 @@ class Tenant:
         self._is_behind.set()
         self.changed: list[Callable[[], None]] = [self._is_behind.set, self._waits.look]
         self._engine = DurableEngine(store, settings.lateness)
+        self.metrics.add_rules(self._engine.quality)
         self._engine_lock = Lock()
         # Two threads: live streams do not wait while many steps are replayed after a start.
         self._threads = [
