@@ -10,7 +10,6 @@ from tests.store.appender import delivery
 from tests.store.channel_states import fail
 
 from tidings.channels.registry import TYPES, declare, openers, read_channel, read_channels
-from tidings.channels.sender import Sender
 from tidings.channels.transport import DeclaredChannel
 from tidings.errors import InvalidForm, TidingsError
 from tidings.store import Store, open_store
@@ -158,9 +157,9 @@ def test_each_channel_is_opened_by_its_own_transport(store: Store) -> None:
     declare(store, declared, 0)
     by_kind = openers(declared)
     assert by_kind.keys() == {"sqs", "nats"}
-    labels = dict[tuple[str, str], tuple[str, Channel | None]]()
+    labels = dict[tuple[str, str], str]()
     for channel in store.channels.find():
-        sender: Sender | Any = by_kind[channel.kind](channel)
+        sender: Any = by_kind[channel.kind](channel)
         labels[channel.kind, channel.id] = sender.label
         assert sender.channel == channel
     assert labels == {("sqs", "a"): "first", ("sqs", "b"): "second", ("nats", "a"): "third"}

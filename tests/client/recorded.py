@@ -8,7 +8,11 @@ import httpx2
 from tidings import AsyncClient, Client
 
 Answer = tuple[int, Any]
-EMPTY_PAGE = {"items": [], "next": None, "inbox": {"last": 0, "read": 0, "unread": 0}}
+EMPTY_PAGE: dict[str, Any] = {
+    "items": [],
+    "next": None,
+    "inbox": {"last": 0, "read": 0, "unread": 0},
+}
 
 
 class Asked(NamedTuple):

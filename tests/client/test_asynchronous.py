@@ -10,8 +10,6 @@ import pytest
 from tests.client.recorded import ANSWERS, CALLS, Recorder, asynchronous, blocking
 
 from tidings import AsyncClient, Client, Delivery, ServiceError, TidingsError
-from tidings.client import asynchronous as module
-from tidings.client import blocking as blocking_module
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +20,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         made.append(seconds)
 
-    monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    monkeypatch.setattr(blocking_module.time, "sleep", made.append)
+    monkeypatch.setattr("tidings.client.asynchronous.asyncio.sleep", sleep)
+    monkeypatch.setattr("tidings.client.blocking.time.sleep", made.append)
     return made
 
 

@@ -18,7 +18,6 @@ from tests.client.recorded import (
 )
 
 from tidings import Client, Delivery, Event, InvalidSubscription, ServiceError
-from tidings.client import blocking as module
 from tidings.client.blocking import KEPT
 
 
@@ -26,7 +25,7 @@ from tidings.client.blocking import KEPT
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Keep pauses instead of waiting."""
     made = list[float]()
-    monkeypatch.setattr(module.time, "sleep", made.append)
+    monkeypatch.setattr("tidings.client.blocking.time.sleep", made.append)
     return made
 
 

@@ -59,7 +59,7 @@ def test_changes_wait_until_they_are_applied_if_the_client_waits() -> None:
         ):
             assert dict(call.query) == query
     for calls, query in ((CALLS, {"wait": "delivered"}), (AT_ONCE, {})):
-        assert dict(calls.publish([], [].append).query) == query
+        assert dict(calls.publish([], list[DeadLetter]().append).query) == query
         assert dict(calls.publish_table(pa.table({"id": ["e"]})).query) == query
 
 

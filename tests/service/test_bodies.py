@@ -105,7 +105,7 @@ def test_a_body_that_does_not_arrive_is_given_up() -> None:
             await asyncio.Event().wait()
             raise AssertionError
 
-        waiting._receive = receive  # type: ignore[assignment]
+        waiting._receive = receive
         return await _read_body(waiting)
 
     assert problem(lambda: asyncio.run(slow()))[:2] == (

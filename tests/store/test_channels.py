@@ -360,7 +360,8 @@ def test_a_damaged_channel_does_not_hide_the_others(
     damaged, sound = put(store, "a", x=1), put(store, "b")
     sql = "UPDATE channels SET settings = ? WHERE key = ?"
     for settings in ("{", "[1]", "null", ""):
-        store.database.write(lambda session, text=settings: session.run(sql, text, damaged.key))
+        values = (settings, damaged.key)
+        store.database.write(lambda session: session.run(sql, *values))  # noqa: B023
         assert [channel.settings for channel in store.channels.find()] == [{}, {}]
     assert store.channels.find()[1] == sound
     assert caplog.records == []

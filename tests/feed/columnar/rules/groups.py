@@ -120,7 +120,8 @@ def group_for(policy: Policy, events: list[Event]) -> RuleGroup:
 
 def play(group: RuleGroup, picks: Picks, first: int, last: int, row: int = ROW) -> RuleResult:
     """Take the picks of one row from a place to another, each as a turn of its own."""
-    part = Picks(*(column[first:last] for column in picks))
+    columns, ranks, scores = picks
+    part = Picks(columns[first:last], ranks[first:last], scores[first:last])
     at = part.columns[:, deliveries.DECIDED].tolist()
     return group.run(turns_of(*((1, us) for us in at), row=row), part)
 

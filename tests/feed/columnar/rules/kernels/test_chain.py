@@ -131,7 +131,8 @@ def stopped(group: RuleGroup, turns: Turns, picks: Picks, buffers: RunBuffers) -
     group._compared.prepare(turns.row, picks)
     buffers.progress[layout.JUDGED] = -1
     apply_rules(group.arrays, turns, picks, buffers.output)
-    return buffers.progress[[STOP, PLACE, WANTED]].tolist()
+    reason: list[int] = buffers.progress[[STOP, PLACE, WANTED]].tolist()
+    return reason
 
 
 def test_it_stops_before_an_unknown_rank_changes_anything() -> None:

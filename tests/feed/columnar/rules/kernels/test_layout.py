@@ -58,13 +58,15 @@ def test_no_time_of_a_verdict_is_none() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_the_first_turns_end_where_the_next_one_begins(count: int) -> None:
     columns = [np.arange(5) + 10 * column for column in range(4)]
-    turns = Turns(columns[0].astype(np.int32), *columns[1:], np.array([0, 2, 2, 5, 6, 9]))
-    first = turns.first_ones(count)
-    assert first.row.tolist() == [0, 1, 2, 3, 4][:count]
-    assert first.subscriber.tolist() == [10, 11, 12, 13, 14][:count]
-    assert first.us.tolist() == [20, 21, 22, 23, 24][:count]
-    assert first.order.tolist() == [30, 31, 32, 33, 34][:count]
-    assert first.first.tolist() == [0, 2, 2, 5, 6, 9][: count + 1]
+    row, subscriber, us, order = columns
+    first = np.array([0, 2, 2, 5, 6, 9])
+    turns = Turns(row.astype(np.int32), subscriber, us, order, first)
+    kept = turns.first_ones(count)
+    assert kept.row.tolist() == [0, 1, 2, 3, 4][:count]
+    assert kept.subscriber.tolist() == [10, 11, 12, 13, 14][:count]
+    assert kept.us.tolist() == [20, 21, 22, 23, 24][:count]
+    assert kept.order.tolist() == [30, 31, 32, 33, 34][:count]
+    assert kept.first.tolist() == [0, 2, 2, 5, 6, 9][: count + 1]
 
 
 def test_a_verdict_overwrites_each_column_of_its_row() -> None:

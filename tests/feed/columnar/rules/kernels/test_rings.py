@@ -48,7 +48,8 @@ def quotas(values: int) -> RuleGroup:
 
 
 def remembered(group: RuleGroup, ring: int) -> list[float]:
-    return group.rows.packed.get(group.rows.rank_cells(np.array([ring]))).tolist()
+    ranks: list[float] = group.rows.packed.get(group.rows.rank_cells(np.array([ring]))).tolist()
+    return ranks
 
 
 def remember(group: RuleGroup, ring: int, rank: float) -> None:
