@@ -130,7 +130,8 @@ def arrow(rows: int, file: bool = False, **columns: Any) -> bytes:
     new = pa.ipc.new_file if file else pa.ipc.new_stream
     with new(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 @pytest.mark.parametrize("file", [True, False])

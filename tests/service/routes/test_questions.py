@@ -141,7 +141,7 @@ def test_another_question_about_a_condition_is_refused(
 
 
 def test_attributes_are_listed_for_everybody(served: Served) -> None:
-    query = {"name": "genre", "contains": "DRA", "limit": 1}
+    query: dict[str, Any] = {"name": "genre", "contains": "DRA", "limit": 1}
     for client in (served.admin, served.as_subscriber("ada")):
         answer = client.get("/v1/attributes", params=query).json()
         assert answer["publications"] == 6
