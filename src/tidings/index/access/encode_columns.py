@@ -154,7 +154,7 @@ def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEn
         places.append(of_name[equal >= 0])
         terms.append(equal[equal >= 0])
         if encoder.lists is not None:
-            held = [encoder.lists.holding(value) for value in values]
+            held = [[*encoder.lists.holding(value)] for value in values]
             places.append(np.repeat(of_name, [*map(len, held)]))
             terms.append(np.array([*chain.from_iterable(held)], np.int32))
     rows = np.concatenate(places)
