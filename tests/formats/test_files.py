@@ -191,7 +191,7 @@ def test_a_bad_line_keeps_its_number_and_does_not_hide_the_others(tmp_path):
     assert [type(item) for item in found] == [Event, *[BadRecord] * 5, Event]
     bad = [item for item in found if isinstance(item, BadRecord)]
     assert [item.position for item in bad] == [3, 4, 5, 6, 7]
-    assert bad[0].record == {"text": "{broken\n"}
+    assert bad[0].record == {"text": "{broken"}
     assert "Expecting property name" in bad[0].reason
     assert bad[1].record == {"value": [1]}
     assert bad[2].record == {"id": "e2"}

@@ -60,5 +60,6 @@ def test_lines_that_are_too_long_are_cut() -> None:
 
 def test_blank_lines_without_end_are_refused() -> None:
     assert [line.text for line in read_lines(io.BytesIO(b"\n" * 1_000_000 + b"x"), 100)] == [b"x"]
+    assert [line.text for line in read_lines(io.BytesIO(b"ab\r\ncd\n"), 100)] == [b"ab", b"cd"]
     with pytest.raises(InvalidForm, match="more than 1,000,000 lines in a row are blank"):
         list(read_lines(io.BytesIO(b"x\n" + b"\n" * 1_000_001), 100))

@@ -114,12 +114,16 @@ class Line(NamedTuple):
 
 
 def read_lines(file: BinaryIO, most_bytes: int) -> Iterator[Line]:
-    """Yield the lines of a file that are not blank, at most `most_bytes` of each."""
+    """Yield the lines of a file that are not blank, without their ends.
+
+    Lines have at most `most_bytes`; what is left of longer ones is a little longer, too.
+    """
     position = last = 0
     while text := file.readline(most_bytes + 2):
         position += 1
-        whole = len(text.rstrip(b"\r\n")) <= most_bytes
         ends = text.endswith(b"\n")
+        text = text.rstrip(b"\r\n")
+        whole = len(text) <= most_bytes
         if not whole or text.strip():
             last = position
             yield Line(position, text, whole)
