@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidings.compiled.simd import BLOCK
@@ -153,7 +153,8 @@ def written_windows(names: list[str], rows: list[tuple[int, int, int, int]]) -> 
     pieces = [*heads, '", "end": "', '", "size": ', "}"]
     pool = pool_of(pieces)
     pool = pool._replace(data=np.concatenate([pool.data, np.zeros(BLOCK, np.uint8)]))
-    longest = max(map(len, pieces)) + 20 + 2 * LONGEST_TIME + LONGEST_NUMBER
+    longest = max(map(len, heads)) + sum(map(len, pieces[-3:]))
+    longest += 2 * LONGEST_TIME + LONGEST_NUMBER
     offsets = np.full(len(rows) + 1, -1, np.int32)
     out = np.full(len(rows) * longest + BLOCK, 63, np.uint8)
     window = np.array([name for name, *_ in rows], np.int64)
@@ -169,6 +170,7 @@ def expected_window(name: str, start: int, stop: int, width: int) -> dict[str, o
 @given(
     st.lists(st.tuples(st.integers(0, 2), any_time, any_time, st.integers(0, 2**62)), max_size=20)
 )
+@example([(2, -1, -1, 2**62)] * 20)  # as long as they can be
 def test_windows_are_json_objects(rows: list[tuple[int, int, int, int]]) -> None:
     names = ["sliding", "ä", "a window of a name that is longer than a block of bytes"]
     found = written_windows(names, rows)
