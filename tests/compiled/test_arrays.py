@@ -1,11 +1,13 @@
 """Arrays keep their rows when they grow; aligned ones begin on a cache line; bytes are counted."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.compiled.arrays import LINE, aligned, grown, offsets, run_indexes, total_bytes
+from tidings.compiled.arrays import LINE, Ragged, aligned, grown, offsets, run_indexes, total_bytes
 from tidings.index.intervals.kernels.rtree import RTree
 
 
@@ -62,6 +64,13 @@ def test_indexes_of_runs_are_ranges_one_after_the_other(runs: list[tuple[int, in
     sizes = np.array([size for _, size in runs], np.int64)
     expected = [number for start, size in runs for number in range(start, start + size)]
     assert run_indexes(starts, sizes).tolist() == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 9))))
+def test_runs_are_one_after_the_other(runs: list[list[int]]) -> None:
+    starts, values = Ragged.of(runs)
+    assert [starts.dtype, values.dtype] == [np.int64, np.int32]
+    assert [values[start:stop].tolist() for start, stop in pairwise(starts.tolist())] == runs
 
 
 @given(st.lists(st.integers(0, 5), max_size=8))

@@ -7,14 +7,33 @@ A ragged array has its values one run after the other, and offsets that say wher
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import accumulate, chain
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiled.array_types import AnyArray, Int64s
+from tidings.compiled.array_types import AnyArray, Int32s, Int64s
 
 LINE: Final = 64
+
+
+class Ragged(NamedTuple):
+    """A ragged array of small numbers: where each run starts, with the last end, and the values."""
+
+    starts: Int64s
+    values: Int32s
+
+    @classmethod
+    def of(cls, runs: Sequence[Sequence[int]]) -> "Ragged":
+        """Return lists of numbers as runs.
+
+        >>> Ragged.of([[7, 9], [], [8]])
+        Ragged(starts=array([0, 2, 2, 3]), values=array([7, 9, 8], dtype=int32))
+        """
+        # Python's own loops: most calls are for a few short lists, for which NumPy takes longer.
+        starts = np.array([*accumulate(map(len, runs), initial=0)], np.int64)
+        return cls(starts, np.array([*chain.from_iterable(runs)], np.int32))
 
 
 def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:

@@ -539,9 +539,9 @@ class EventHashes:
     def _compact(self, size: int) -> None:
         """Copy the hashes of all events into new pools, without the gaps."""
         slots = np.array(sorted(self._taken), np.int64)
-        starts = offsets(self._ends[slots] - self._starts[slots])
+        sizes = self._ends[slots] - self._starts[slots]
+        starts, cells = offsets(sizes), run_indexes(self._starts[slots], sizes)
         pools, used = self._empty_pools(size), int(starts[-1])
-        cells = np.repeat(self._starts[slots] - starts[:-1], np.diff(starts)) + np.arange(used)
         for pool, old_pool in zip(pools, self._pools, strict=True):
             if len(old_pool):
                 pool[:used] = old_pool[cells]

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.arrays import Ragged
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
 from tidings.engine.explain import LATE, Explanation, complete, explain
@@ -26,7 +27,6 @@ from tidings.engine.stages import Step
 from tidings.engine.standing import Offered, Recollection
 from tidings.engine.standing import replay as replay_window
 from tidings.errors import InvalidPolicy
-from tidings.feed.columnar.cohort_arrays import runs_of
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match, Subscription
@@ -216,13 +216,12 @@ class InterestReplay:
         self._matches[scorer] = used
         matched = [match.matched for _, _, match in ranked]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(chain(*matched)))}
-        starts, members = runs_of([[numbers[name] for name in names] for names in matched])
+        sets = Ragged.of([[numbers[name] for name in names] for names in matched])
         matches = Matches(
             np.arange(len(ranked) + 1),
             np.zeros(len(ranked), np.int32),  # the only subscriber
             np.array([match.rank for _, _, match in ranked], np.float64),
-            starts,
-            members,
+            *sets,
         )
         events = [event for event, _, _ in ranked]
         by_id, moments = {event.id: event for event in events}, [now for _, now, _ in ranked]

@@ -1,10 +1,6 @@
 """What cohorts share: kernels run to their end, and buffers and pools grow."""
 
-from itertools import pairwise
-
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
 from tidings.feed.columnar.cohort_arrays import (
@@ -13,7 +9,6 @@ from tidings.feed.columnar.cohort_arrays import (
     lengthened,
     read_offers,
     run_kernel,
-    runs_of,
     take_last,
 )
 from tidings.feed.columnar.kernels import layout
@@ -131,11 +126,3 @@ def test_rows_have_the_types_that_kernels_take():
     for rows in (read(), read(offer("ada", "e", 1, 1, "s"))):
         kinds = [column.dtype for column in rows]
         assert kinds == [np.int32, np.int32, np.float64, np.int64]
-
-
-@given(st.lists(st.lists(st.integers(0, 9))))
-def test_runs_are_one_after_the_other(members: list[list[int]]):
-    starts, numbers = runs_of(members)
-    assert [starts.dtype, numbers.dtype] == [np.int64, np.int32]
-    spans = pairwise(starts.tolist())
-    assert [numbers[start:stop].tolist() for start, stop in spans] == members

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.compiled.array_types import Int32s
+from tidings.compiled.arrays import Ragged
 from tidings.compiled.simd import BLOCK
 from tidings.errors import InvalidSubscription
 from tidings.feed.columnar.id_tables import (
@@ -88,9 +89,8 @@ def no_copy(_: Int32s, __: Int32s, used: int) -> int:
 
 
 def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Int32s:
-    members = [table.number(name) for names in wanted for name in names]
-    starts = np.cumsum([0, *(len(names) for names in wanted)])
-    return table.handles(starts, np.array(members, np.int32), no_copy)
+    sets = Ragged.of([[table.number(name) for name in names] for names in wanted])
+    return table.handles(sets, no_copy)
 
 
 @given(sets)
@@ -99,7 +99,7 @@ def test_a_handle_refers_to_its_set(wanted: list[tuple[str, ...]]) -> None:
     handles = handles_of(table, wanted)
     in_order = [tuple(sorted(names)) for names in wanted]
     assert [table.ids(handle) for handle in handles.tolist()] == in_order
-    starts, members = table.flat(handles)
+    starts, members = table.members(handles)
     runs = [members[a:b].tolist() for a, b in pairwise(starts)]
     assert [tuple(table.names[number] for number in run) for run in runs] == wanted
 

@@ -1,7 +1,6 @@
 """Shared parts of cohorts in arrays: the offers they take, running a kernel, its output, slabs."""
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -222,9 +221,3 @@ def read_offers(
         np.array([match.score for match, _ in offers], np.float64),
         np.array([now.sequence for _, now in offers], np.int64),
     )
-
-
-def runs_of(members: Sequence[Sequence[int]]) -> tuple[Int64s, Int32s]:
-    """Return lists of numbers one after the other: where each starts, and all numbers."""
-    ends = accumulate(map(len, members), initial=0)
-    return np.array([*ends], np.int64), np.array([*chain.from_iterable(members)], np.int32)

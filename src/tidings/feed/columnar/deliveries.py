@@ -340,7 +340,7 @@ def resolved(
     """
     columns, subscriber = batch.columns[rows], batch.subscriber[rows]
     slots, event = _distinct(columns[:, layout.EVENT], len(tables.events.us))
-    starts, members = tables.matched.flat(columns[:, layout.HANDLE].astype(np.int32))
+    starts, members = tables.matched.members(columns[:, layout.HANDLE].astype(np.int32))
     matched, texts = _ascending_runs(tables.matched, starts, members.astype(np.int64))
     subscribers = tables.subscribers
     pool = subscribers.texts.pool(len(subscriber))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.arrays import grown
 from tidings.diversify.hashed_distances import EventHashes
 from tidings.diversify.kernels.distances import SortedRows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
@@ -234,8 +235,7 @@ class EventTable:
     def _grow(self, size: int) -> None:
         old = len(self.ids)
         for name in ("us", "sequence", "id_order", "pending"):
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate([column, np.zeros(size - old, column.dtype)]))
+            setattr(self, name, grown(getattr(self, name), size))
         self.ids += [None] * (size - old)
         self.objects += [None] * (size - old)
         self.forms += [""] * (size - old)

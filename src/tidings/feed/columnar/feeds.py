@@ -11,8 +11,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.arrays import Ragged
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
-from tidings.feed.columnar.cohort_arrays import OfferRows, read_offers, runs_of
+from tidings.feed.columnar.cohort_arrays import OfferRows, read_offers
 from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
 from tidings.feed.columnar.deliveries import (
     CohortDeliveries,
@@ -238,7 +239,7 @@ class TableFeeds:
         matched = [[self.subscription(name) for name in match.matched] for match, _ in offers]
         rows = read_offers(offers, self.number, self.slot)
         groups = self._checked_groups(rows)
-        handles = self._handles(*runs_of(matched))
+        handles = self._handles(Ragged.of(matched))
         batch = self._offer_groups(groups, rows, handles)
         return batch.objects() if len(batch) else []
 
@@ -263,7 +264,7 @@ class TableFeeds:
         slots, sequences = event_slots.repeat(sizes), event_sequences.repeat(sizes)
         rows = OfferRows(matches.subscribers, slots, matches.ranks, sequences)
         groups = self._checked_groups(rows)
-        handles = self._handles(matches.matched_starts, matches.matched)
+        handles = self._handles(Ragged(matches.matched_starts, matches.matched))
         return PreparedOffers(groups, rows, handles)
 
     def offer_prepared(self, prepared: PreparedOffers) -> DeliveryBatch:
@@ -283,14 +284,16 @@ class TableFeeds:
                 cohort.prepare(self.tables.subscribers.row[rows.subscribers[indexes]], slots)
         return groups
 
-    def _handles(self, starts: Int64s, members: Int32s) -> Int32s:
-        """Return handles of runs of matched subscriptions."""
+    def _handles(self, sets: Ragged) -> Int32s:
+        """Return handles of sets of matched subscriptions."""
         matched = self.tables.matched
         if matched.crowded:
             handles = [cohort.handles() for cohort in self.cohorts.arrays()]
-            in_use = (matched.flat(column)[1] for column in (*handles, *self.rules.handles()))
-            matched.free_unused([members, *in_use])
-        return matched.handles(starts, members, self.copy_sets)
+            in_use = (
+                matched.members(column).values for column in (*handles, *self.rules.handles())
+            )
+            matched.free_unused([sets.values, *in_use])
+        return matched.handles(sets, self.copy_sets)
 
     def _offer_groups(
         self, groups: Sequence[CohortRows], rows: OfferRows, handles: Int32s

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.compiled.arrays import grown, offsets
+from tidings.compiled.arrays import Ragged, grown, offsets, run_indexes
 from tidings.errors import InvalidSubscription
 from tidings.feed.columnar.kernels.texts import TextPool, write_offsets, write_texts
 
@@ -248,8 +248,9 @@ class MatchedSets:
         numbers: list[int] = self._runs[start + 1 : start + 1 + self._runs[start]].tolist()
         return numbers
 
-    def handles(self, starts: Int64s, members: Int32s, copy: CopySets) -> Int32s:
-        """Return a handle for each run `members[starts[i]:starts[i + 1]]`."""
+    def handles(self, sets: Ragged, copy: CopySets) -> Int32s:
+        """Return a handle for each set."""
+        starts, members = sets
         sizes = starts[1:] - starts[:-1]
         if len(sizes) == 1 == len(members) or (len(sizes) == len(members) and (sizes == 1).all()):
             return members.astype(np.int32, copy=False)  # the only subscription of each
@@ -260,17 +261,17 @@ class MatchedSets:
         handles[single] = members[starts[:-1][single]]
         several = np.flatnonzero(sizes > 1)
         if len(several):
-            handles[several] = self._append(starts[:-1][several], sizes[several], members, copy)
+            sizes = sizes[several]
+            members = members[run_indexes(starts[several], sizes)]
+            handles[several] = self._append(sizes, members, copy)
         return handles
 
-    def _append(self, starts: Int64s, sizes: Int64s, members: Int32s, copy: CopySets) -> Int64s:
-        """Append runs of members to the pool; return their handles."""
-        self._make_room(int(sizes.sum()) + len(sizes), copy)
+    def _append(self, sizes: Int64s, members: Int32s, copy: CopySets) -> Int64s:
+        """Append runs of members of these sizes to the pool; return their handles."""
+        self._make_room(len(members) + len(sizes), copy)
         cells = self._used + offsets(sizes + 1)
         self._runs[cells[:-1]] = sizes
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members = members[np.repeat(starts, sizes) + within]
-        self._runs[np.repeat(cells[:-1] + 1, sizes) + within] = members
+        self._runs[run_indexes(cells[:-1] + 1, sizes)] = members
         self._used = int(cells[-1])
         return np.asarray(~cells[:-1])
 
@@ -296,15 +297,13 @@ class MatchedSets:
         self._runs = packed
         self.generation += 1
 
-    def flat(self, handles: Int32s) -> tuple[Int64s, Int32s]:
-        """Return the runs of members behind handles: the start of each, and all members."""
+    def members(self, handles: Int32s) -> Ragged:
+        """Return the set of each handle."""
         runs = ~np.minimum(handles, EMPTY)
         sizes = np.where(handles >= 0, 1, self._runs[runs]).astype(np.int64)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-        members = self._runs[np.repeat(runs + 1, sizes) + within]
+        members = self._runs[run_indexes(runs + 1, sizes)]
         single = np.repeat(handles, sizes)
-        return starts, np.where(single >= 0, single, members).astype(np.int32)
+        return Ragged(offsets(sizes), np.where(single >= 0, single, members).astype(np.int32))
 
 
 class IdTexts:

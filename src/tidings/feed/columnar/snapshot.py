@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
+from tidings.compiled.arrays import Ragged, offsets
 from tidings.feed.columnar.cohort_registry import CohortRegistry
 from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
@@ -85,7 +86,7 @@ def dump(kind: str, feeds: FeedTables, numbers: Int64s) -> bytes:
         parts[str(index)] = cohort.columns(subscribers.row[members].astype(np.int64))
     rules, ruled = _rule_parts(feeds, numbers, policy_index, parts)
     for part in parts.values():
-        starts, part["members"] = tables.matched.flat(part.pop("handle"))
+        starts, part["members"] = tables.matched.members(part.pop("handle"))
         part["sizes"] = np.diff(starts)
     compared = _compared(feeds, cohorts, rules)
     columns: dict[str, Column] = {
@@ -317,9 +318,8 @@ def _load_rules(
         group_number = int(feeds.rules.group[numbers[0]])
         group = feeds.rules.groups[group_number]
         check_rules(group.rows, part, len(members), counts)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(part["sizes"], dtype=np.int64)])
-        named = subscriptions[part["members"]]
-        handles = feeds.tables.matched.handles(starts, named, feeds.copy_sets)
+        sets = Ragged(offsets(part["sizes"]), subscriptions[part["members"]])
+        handles = feeds.tables.matched.handles(sets, feeds.copy_sets)
         part |= {name: slots[part[name]] for name in ("slot", "got")}
         fill_rules(group.rows, rows, part, handles)
         feeds.rules.schedule(group_number, rows)
@@ -365,8 +365,8 @@ def _fill(feeds: FeedTables, number: int, parts: Sequence[Arrays]) -> None:
     assert not isinstance(cohort, PythonCohort)
     if len(parts) > 1:
         part = {name: np.concatenate([p[name] for p in parts]) for name in part}
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(part["sizes"], dtype=np.int64)])
-    handles = feeds.tables.matched.handles(starts, part["members"], feeds.copy_sets)
+    sets = Ragged(offsets(part["sizes"]), part["members"])
+    handles = feeds.tables.matched.handles(sets, feeds.copy_sets)
     if isinstance(cohort, DiverseCohort):
         check_diverse(cohort, part)
     else:

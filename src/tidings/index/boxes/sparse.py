@@ -69,8 +69,7 @@ class SparseBoxes:
         shape = len(places), self.attributes
         counts = starts[places + 1] - starts[places]
         rows = np.repeat(np.arange(len(places)), counts)
-        begin = np.repeat(starts[places] - np.cumsum(counts) + counts, counts)
-        predicates = begin + np.arange(len(rows))
+        predicates = run_indexes(starts[places], counts)
         boxes = Boxes(np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape))
         for side, column in enumerate((boxes.low, boxes.high, boxes.worth)):
             column[rows, attributes[predicates]] = bounds[predicates, side]

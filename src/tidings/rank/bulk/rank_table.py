@@ -286,10 +286,8 @@ class SpanPool:
 
     def _compact(self, size: int) -> None:
         """Drop values that no number has, and make room for twice those that are left."""
-        ends = np.cumsum(self._sizes)
-        shift = np.repeat(self._firsts - (ends - self._sizes), self._sizes)
-        values = self._values[shift + np.arange(ends[-1])]
-        self._firsts = np.where(self._firsts < 0, -1, ends - self._sizes)
+        values = self._values[run_indexes(self._firsts, self._sizes)]
+        self._firsts = np.where(self._firsts < 0, -1, offsets(self._sizes)[:-1])
         self._used = len(values)
         self._values = np.empty(2 * (len(values) + size) + 64, self._values.dtype)
         self._values[: len(values)] = values

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.arrays import offsets
 from tidings.compiled.jit import TypedKernel
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.kernels.rtree import RTree
@@ -84,7 +85,7 @@ def hang(intervals: RankedIntervals) -> HungIntervals:
     )
     node_of = np.full(len(lows) + 1, -1, np.int32)
     node_of[numbers] = np.arange(len(numbers))
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    starts = offsets(sizes).astype(np.int32)
     return HungIntervals(Skeleton(search_tree(lows), node_of, starts), node)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from tidings.compiled.array_types import Bools
+from tidings.compiled.arrays import grown
 from tidings.index.operand_lists import OPERANDS, OperandList, list_kind, list_operand
 from tidings.model.conditions.implication import Span, implies, one_value, spans, value, within
 from tidings.model.conditions.predicate import NEGATIONS, NO_ATTRIBUTE, Predicate
@@ -215,9 +216,8 @@ class IntervalColumns:
     def add(self, region: Region) -> None:
         """Add a region of one span."""
         position = self._position[region] = len(self._regions)
-        if position == len(self._low):
-            self._low = np.resize(self._low, 2 * position)
-            self._high = np.resize(self._high, 2 * position)
+        self._low = grown(self._low, position + 1)
+        self._high = grown(self._high, position + 1)
         self._regions.append(region)
         self._write(region, position)
 
