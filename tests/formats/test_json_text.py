@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,9 +32,11 @@ def test_json_is_read(value: object) -> None:
         (b"\xff", "it is not UTF-8: byte 1"),
         ("[" * 100_000, "nest too deeply"),
         ("{", "Expecting"),
+        (None, "None is not a text"),
+        (7, "7 is not a text"),
     ],
 )
-def test_anything_else_is_refused(text: str | bytes, reason: str) -> None:
+def test_anything_else_is_refused(text: Any, reason: str) -> None:
     with pytest.raises(InvalidForm, match=reason):
         read_json(text)
 

@@ -18,7 +18,7 @@ _MOST_BLANK: Final = 1_000_000
 
 
 def read_json(text: str | bytes) -> Any:
-    """Parse a JSON text; raise an `InvalidForm` with the reason if it is invalid.
+    """Parse a JSON text; raise an `InvalidForm` with the reason if it is invalid or not a text.
 
     >>> read_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -40,6 +40,8 @@ def _decoded(text: str | bytes) -> str:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidForm(f"it is not UTF-8: byte {error.start + 1}, {error.reason}") from None
+    if not isinstance(text, str):  # a cell of SQLite has any type, whatever its column declares
+        raise InvalidForm(f"{shown(text)} is not a text")
     return text.removeprefix(_BOM)
 
 

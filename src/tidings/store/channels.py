@@ -275,7 +275,7 @@ def read_channel(row: Row) -> Channel:
     key, kind, name, subscriber, settings, *rest = row
     try:
         form = read_json(settings)
-    except (InvalidForm, TypeError, AttributeError):
+    except InvalidForm:
         form = {}
     settings = form if isinstance(form, dict) else {}
     return read_row(Channel, (key, kind, name, subscriber, settings, *rest))

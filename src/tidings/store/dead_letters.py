@@ -206,7 +206,7 @@ def _letter(row: Row) -> StoredLetter:
     number, kind, record, *rest = row
     try:
         form = read_json(record)
-    except (InvalidForm, TypeError, AttributeError):
+    except InvalidForm:
         form = {"damaged": shown(record)}
     return read_row(StoredLetter, (number, kind, form, *rest))
 

@@ -53,7 +53,7 @@ def read_entry(version: int, kind: str, name: str, text: str | None) -> Catalogu
     """Return the entry of a row; a damaged form is noted in it, and does not affect others."""
     try:
         form = text if text is None else read_json(text)
-    except (InvalidForm, TypeError, AttributeError) as error:
+    except InvalidForm as error:
         return _placeholder(version, kind, name, f"is not JSON: {error}")
     if form is not None and not isinstance(form, dict):
         return _placeholder(version, kind, name, "is not a JSON object")
