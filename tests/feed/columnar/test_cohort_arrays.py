@@ -5,14 +5,11 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.feed.columnar.cohort_arrays import (
     DeliveryBuffer,
-    has_many_gaps,
-    lengthened,
     read_offers,
     run_kernel,
     take_last,
 )
 from tidings.feed.columnar.kernels import layout
-from tidings.feed.columnar.policy_codes import new_slabs
 from tidings.model.records import Event, Match
 from tidings.window import Moment
 
@@ -83,23 +80,14 @@ def test_a_buffer_grows_to_the_least_and_when_more_than_half_is_used():
     assert not buffer.scores[:3].any()
 
 
-def test_small_helpers():
+def test_the_last_numbers_are_taken_backwards():
     free = [1, 2, 3, 4]
     assert take_last(free, 3).tolist() == [4, 3, 2]
     assert free == [1]
-    assert lengthened(np.array([[1, 2]]), 3).tolist() == [[1, 2], [0, 0], [0, 0]]
 
 
 SUBSCRIBERS = {"ada": 4, "bob": 7}
 SLOTS = {"e": 2, "f": 0}
-
-
-def test_free_slabs_are_gaps_once_they_are_an_eighth() -> None:
-    slabs = new_slabs([2, 5])
-    slabs.used[0] = 2 * 2 + 2 * 5 + 2
-    assert not has_many_gaps(slabs, np.array([0, 1, -1, 1, 0]))  # one slab of 16 cells is free
-    assert has_many_gaps(slabs, np.array([0, 1, -1, 1, -1]))
-    assert not has_many_gaps(new_slabs([2, 5]), np.array([-1, -1]))
 
 
 def read(*offers: tuple[Match, Moment]):

@@ -7,10 +7,7 @@ import pytest
 
 from tidings.errors import InvalidPolicy
 from tidings.feed import FEEDS, Feeds
-from tidings.feed.columnar import diverse_cohort as choices
-from tidings.feed.columnar import python_cohort
-from tidings.feed.columnar import ranked_cohort as cohorts
-from tidings.feed.columnar.cohort_arrays import lengthened
+from tidings.feed.columnar import python_cohort, slab_pools
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.single import Feed
 from tidings.model.records import Event, Match
@@ -61,9 +58,7 @@ class Scarce:
 
 def starve(monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
     """Make the n-th growth of an array of a cohort fail."""
-    scarce = Scarce(lengthened, fails_at)
-    monkeypatch.setattr(cohorts, "lengthened", scarce)
-    monkeypatch.setattr(choices, "lengthened", scarce)
+    monkeypatch.setattr(slab_pools, "lengthened", Scarce(slab_pools.lengthened, fails_at))
     monkeypatch.setattr(python_cohort, "Feed", Scarce(Feed, fails_at))
 
 

@@ -183,7 +183,7 @@ def test_only_the_k_best_are_kept(window: Any) -> None:
     run(table, long_stream(2, "u", 200))
     cohort = cohort_of(table)
     assert cohort.head[0, layout.SIZE] == 3
-    assert cohort.list_slabs.used[0] <= 12
+    assert cohort.lists.slabs.used[0] <= 12
 
 
 @settings(max_examples=60)
@@ -211,7 +211,7 @@ def test_a_falling_stream_stays_within_its_slab() -> None:
         delivered += table.offer_many([(Match("u", event, score, ()), now)])
     cohort = cohort_of(table)
     assert cohort.head[0, layout.SIZE] == cohort.head[0, layout.HELD] == 100
-    assert cohort.list_slabs.capacity[cohort.head[0, layout.SLAB_CLASS]] <= 100 + 100 // 7 + 2
+    assert cohort.lists.slabs.capacity[cohort.head[0, layout.SLAB_CLASS]] <= 100 + 100 // 7 + 2
     assert [delivery.event for delivery in delivered] == [f"e{n}" for n in range(1, 903)]
 
 

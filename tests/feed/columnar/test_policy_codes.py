@@ -1,12 +1,8 @@
 """Policies as numbers for the kernels, and the slabs that their windows need."""
 
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tidings.feed.columnar.kernels import layout, timing
 from tidings.feed.columnar.kernels.layout import (
@@ -27,17 +23,14 @@ from tidings.feed.columnar.kernels.layout import (
 )
 from tidings.feed.columnar.policy_codes import (
     LONGEST,
-    assign_slabs,
     decay_codes,
     diversity_codes,
     has_ring,
     list_slabs,
     longest,
-    new_slabs,
     policy_codes,
     ring_slabs,
     search_codes,
-    size_classes,
     step_axis,
 )
 from tidings.policy import Policy
@@ -180,29 +173,3 @@ def test_a_diversifier_is_a_rule_with_sigma_and_radius():
     assert search_codes(disc) == SearchCodes(layout.COUNTED, 0.3)
     assert search_codes(Policy(k=2, diversify="maxdivrel")) == SearchCodes(layout.RELEVANT, -1.0)
     assert search_codes(Policy(k=2, diversify="maxmin")) is None
-
-
-@given(st.integers(1, 3000), st.integers(1, 8))
-def test_size_classes_grow_by_a_quarter_up_to_the_most(most, first):
-    sizes = size_classes(most, first)
-    assert sizes[0] == min(first, most)
-    assert sizes[-1] == most
-    for small, large in pairwise(sizes):
-        assert small < large <= max(small + 1, small * 5 / 4)
-
-
-@given(st.lists(st.integers(0, 20), max_size=8))
-def test_assigned_slabs_do_not_overlap_and_are_the_smallest_that_fit(sizes):
-    slabs = new_slabs(size_classes(20))
-    capacity = slabs.capacity.tolist()
-    starts, classes = assign_slabs(slabs, np.array(sizes, np.int64))
-    end = 0
-    for size, start, number in zip(sizes, starts.tolist(), classes.tolist(), strict=True):
-        if size == 0:
-            assert number == -1
-        else:
-            assert start == end
-            assert capacity[number] == min(cells for cells in capacity if cells >= size)
-            end += capacity[number]
-    assert slabs.used.tolist() == [end]
-    assert slabs.free.tolist() == [-1] * len(capacity)

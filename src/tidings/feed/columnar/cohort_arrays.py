@@ -1,12 +1,11 @@
-"""Shared parts of cohorts in arrays: the offers they take, running a kernel, its output, slabs."""
+"""Shared parts of cohorts in arrays: the offers they take, running a kernel, and its output."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
 from tidings.errors import TidingsError, described
 from tidings.feed.columnar.deliveries import CohortDeliveries
 from tidings.feed.columnar.kernels import layout
@@ -15,10 +14,6 @@ from tidings.feed.protocol import Offer
 from tidings.model.records import Event
 from tidings.rank.matches import Matches
 
-_SMALL_POOL: Final = 1 << 12
-"""The most cells by which a pool grows to twice its size."""
-_LEAST_GAPS: Final = 8
-"""The share of a pool, its reciprocal, that is free before slabs are moved together."""
 _LARGEST_BUFFER: Final = 1 << 16
 
 
@@ -129,56 +124,6 @@ def run_kernel(
         )
     reasons = {row: failure.reason for row, failure in failed.items()}
     return CohortOutput(written, ends[: progress[layout.ENDS]], reasons)
-
-
-class SlabMoves(NamedTuple):
-    """Where slabs lie, where they go, and their cells, in the order in which they lie."""
-
-    source: Int64s
-    target: Int64s
-    length: Int64s
-
-
-def has_many_gaps(slabs: layout.Slabs, classes: Int64s) -> bool:
-    """Return whether much of a pool is free slabs; `classes` are those of all heads.
-
-    To move the slabs of a growing pool together takes longer than to fill it, and where all of them
-    grow, those that they leave are taken by others.
-    """
-    owned = np.append(slabs.capacity, 0)[classes].sum()  # -1 is the class of a head without one
-    return bool(_LEAST_GAPS * (slabs.used[0] - owned) > slabs.used[0])
-
-
-def packed_slabs(
-    slabs: layout.Slabs, heads: AnyArray, owners: Int64s, columns: tuple[int, int], first: int = 0
-) -> SlabMoves:
-    """Assign the slabs of some heads to places without gaps, from a cell on; the caller moves them.
-
-    `columns` of the heads are the start and the class of a slab.
-    """
-    start, slab_class = columns
-    owners = owners[np.argsort(heads[owners, start])]
-    length = slabs.capacity[heads[owners, slab_class]]
-    moves = SlabMoves(
-        heads[owners, start].astype(np.int64), first + np.cumsum(length) - length, length
-    )
-    heads[owners, start] = moves.target
-    slabs.used[0], slabs.free[:] = first + length.sum(), -1
-    return moves
-
-
-def pool_size(least: int) -> int:
-    """Return how long to make a pool: an eighth more than it needs, or twice that if it is small.
-
-    A small pool that grew by eighths would be compacted a hundred times on its way.
-    """
-    return least + max(least // 8, min(least, _SMALL_POOL))
-
-
-def lengthened(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return the pool with zeros behind; in place where the system can do that."""
-    pool.resize((size, *pool.shape[1:]), refcheck=False)
-    return pool
 
 
 def take_last(free: list[int], count: int) -> Int32s:

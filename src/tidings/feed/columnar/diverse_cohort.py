@@ -18,10 +18,6 @@ from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
-    has_many_gaps,
-    lengthened,
-    packed_slabs,
-    pool_size,
     run_kernel,
     take_last,
 )
@@ -31,7 +27,6 @@ from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
     copy_diverse_sets,
     mark_diverse,
-    move_cells,
     release_diverse_row,
 )
 from tidings.feed.columnar.kernels.diverse_choose import RangeSize, peek
@@ -65,6 +60,16 @@ from tidings.feed.columnar.period_ends import (
     ends_for,
     first_end,
     set_starts,
+)
+from tidings.feed.columnar.slab_pools import (
+    Pool,
+    SlabColumns,
+    assign_slabs,
+    lengthen,
+    new_slabs,
+    pool_size,
+    reserve_slab,
+    size_classes,
 )
 from tidings.policy import Policy
 from tidings.window import Moment
@@ -109,16 +114,23 @@ class DiverseCohort:
         history = self.codes.window == layout.HISTORY
         self.features = features.table(policy.diversify, history or not votes)
         self._dense = is_dense(policy.diversify) and not history
-        self.slabs = codes.new_slabs(self._slab_sizes())
         self.head = np.zeros((0, layout.DIVERSE_WIDTH), np.int64)
         self.subscriber = np.zeros(0, np.int32)
         self.mark, self.score, self.handle, self.slot = (
             np.zeros(0, kind) for kind in POOLS.values()
         )
         keeps = self.diversity.kept_width != 0
-        self.votes, self._keeps_votes = np.zeros(0, np.int32), keeps and votes
+        self.votes = np.zeros(0, np.int32)
         self._width = self.diversity.kept_width if keeps and not votes else 0
         self.kept_place, self.kept_value = np.zeros(0, np.int32), np.zeros(0)
+        # The matches, and the choices that are kept beside them.
+        choices = ("kept_place", "kept_value") if self._width < 0 else ()
+        votes_kept = ("votes",) if keeps and votes else ()
+        self.pool = Pool(
+            new_slabs(self._slab_sizes()),
+            (*choices, *votes_kept, *POOLS),
+            SlabColumns("head", HELD, SLAB, SLAB_CLASS),
+        )
         self._buffer = DeliveryBuffer()
         self._free: list[int] = []
         self._without_features = np.zeros(0, np.bool_)
@@ -126,13 +138,18 @@ class DiverseCohort:
 
     def _slab_sizes(self) -> list[int]:
         """Return the sizes of slabs; one of them is the limit for comparing all pairs."""
-        sizes = codes.size_classes(codes.longest(self.codes), _SMALLEST_SLAB)
+        sizes = size_classes(codes.longest(self.codes), _SMALLEST_SLAB)
         if self._dense and DENSE not in sizes and sizes[-1] > DENSE:
             sizes = sorted([*sizes, DENSE])
         return sizes
 
     def __len__(self) -> int:
         return len(self.head) - len(self._free)
+
+    @property
+    def slabs(self) -> layout.Slabs:
+        """The slabs of all windows."""
+        return self.pool.slabs
 
     @property
     def buffer(self) -> DiverseBuffer:
@@ -192,11 +209,8 @@ class DiverseCohort:
         """Add free rows; `head`, by whose length rows are counted, grows last."""
         old, size = len(self.head), len(self.head) + more
         free, width = range(size - 1, old - 1, -1), max(self._width, 0)
-        widths = {"subscriber": 1, "_without_features": 1, "kept_place": width, "kept_value": width}
-        for name, cells in widths.items():
-            if cells:
-                setattr(self, name, lengthened(getattr(self, name), size * cells))
-        self.head = lengthened(self.head, size)
+        lengthen(self, ("kept_place", "kept_value"), size * width)
+        lengthen(self, ("subscriber", "_without_features", "head"), size)
         self.head[old:] = EMPTY_ROW
         self._free += free
 
@@ -276,13 +290,7 @@ class DiverseCohort:
         candidates = min(capacity, DENSE) if self._dense else capacity
         if len(self._scratch.rank) < candidates:
             self._scratch = self._new_scratch(candidates)
-        if self.slabs.used[0] + capacity > len(self.slot):
-            if has_many_gaps(self.slabs, self.head[:, SLAB_CLASS]):
-                owners = np.flatnonzero(self.head[:, SLAB_CLASS] >= 0)
-                moves = packed_slabs(self.slabs, self.head, owners, (SLAB, SLAB_CLASS))
-                for name in self._pools:
-                    move_cells(getattr(self, name), *moves)
-            self._lengthen(int(self.slabs.used[0]) + capacity)
+        reserve_slab(self, self.pool, row)
 
     def _check_pairs(self, row: int) -> None:
         """Refuse to let a window grow beyond the limit for comparing all pairs."""
@@ -290,20 +298,6 @@ class DiverseCohort:
         capacity = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
         if self._dense and (capacity > DENSE or held >= capacity == DENSE):
             check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
-
-    @property
-    def _pools(self) -> tuple[str, ...]:
-        """The arrays that are cut into slabs: matches, and the choices kept beside them."""
-        choices = ("kept_place", "kept_value") if self._width < 0 else ()
-        return (*choices, *(("votes",) if self._keeps_votes else ()), *POOLS)
-
-    def _lengthen(self, least: int) -> None:
-        """Lengthen the pools to more than they need."""
-        size = pool_size(least)
-        if size <= len(self.slot):
-            return
-        for name in self._pools:
-            setattr(self, name, lengthened(getattr(self, name), size))
 
     def deliveries(self, output: CohortOutput) -> CohortDeliveries:
         """Return the output with the numbers of the subscribers."""
@@ -339,15 +333,15 @@ class DiverseCohort:
         Features of a window's events are computed when the window is used for the first time.
         """
         rows, held = np.arange(len(state["head"])), state["head"][:, 3]
-        starts, classes = codes.assign_slabs(self.slabs, held)
         self.head[rows[:, None], COUNTERS] = state["head"]
-        self.head[rows, SLAB], self.head[rows, SLAB_CLASS] = starts, classes
         self.head[rows, LAST] = held - 1
-        self._lengthen(int(self.slabs.used[0]))
-        largest = int(self.slabs.capacity[classes.max()]) if len(rows) and held.any() else 0
+        assign_slabs(self, self.pool, rows)
+        lengthen(self, self.pool.arrays, pool_size(int(self.slabs.used[0])))
+        classes = self.head[rows, SLAB_CLASS]
+        largest = int(self.slabs.capacity[classes.max()]) if held.any() else 0
         if len(self._scratch.rank) < largest:
             self._scratch = self._new_scratch(largest)
-        cells = run_indexes(starts, held)
+        cells = run_indexes(self.head[rows, SLAB], held)
         self.slot[cells], self.handle[cells] = state["slot"], handles
         self.score[cells], self.mark[cells] = state["score"], state["mark"]
         self._without_features[rows] = True

@@ -2,9 +2,6 @@
 
 from typing import Any, Final
 
-import numpy as np
-
-from tidings.compiled.array_types import Int64s
 from tidings.feed.columnar.kernels import layout, timing
 from tidings.feed.columnar.kernels.layout import (
     BEST,
@@ -23,6 +20,7 @@ from tidings.feed.columnar.kernels.layout import (
     SearchCodes,
     Slabs,
 )
+from tidings.feed.columnar.slab_pools import new_slabs, size_classes
 from tidings.model.calendar import LONGEST_US
 from tidings.model.values import parse_time_us, rounded
 from tidings.policy import Policy
@@ -155,31 +153,3 @@ def ring_slabs(codes: PolicyCodes) -> Slabs:
     """Return an empty pool for rings."""
     most = longest(codes) if has_ring(codes) else codes.k
     return new_slabs(size_classes(most + 1))
-
-
-def size_classes(most: int, first: int = 2) -> list[int]:
-    """Return sizes from `first` to `most`, each a quarter larger than the one before.
-
-    >>> size_classes(12)
-    [2, 3, 4, 5, 6, 7, 8, 10, 12]
-    """
-    sizes = [min(first, most)]
-    while sizes[-1] < most:
-        sizes.append(min(most, sizes[-1] + max(1, sizes[-1] // 4)))
-    return sizes
-
-
-def new_slabs(sizes: list[int]) -> Slabs:
-    """Return an empty pool with these size classes."""
-    return Slabs(np.array(sizes, np.int64), np.full(len(sizes), -1), np.zeros(1, np.int64))
-
-
-def assign_slabs(slabs: Slabs, sizes: Int64s) -> tuple[Int64s, Int64s]:
-    """Cut an empty pool into the smallest slabs that hold these sizes; return starts and classes.
-
-    A size of 0 gets no slab: its class is -1.
-    """
-    classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, sizes), -1)
-    lengths = np.where(sizes > 0, slabs.capacity[classes], 0)
-    slabs.used[0] = lengths.sum()
-    return np.cumsum(lengths) - lengths, classes

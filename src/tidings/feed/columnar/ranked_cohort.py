@@ -13,10 +13,6 @@ from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
     DeliveryBuffer,
-    has_many_gaps,
-    lengthened,
-    packed_slabs,
-    pool_size,
     run_kernel,
     take_last,
 )
@@ -26,7 +22,6 @@ from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
     copy_ranked_sets,
     mark_ranked,
-    move_cells,
     release_row,
 )
 from tidings.feed.columnar.kernels.layout import (
@@ -58,6 +53,14 @@ from tidings.feed.columnar.period_ends import (
     ends_for,
     first_end,
     set_starts,
+)
+from tidings.feed.columnar.slab_pools import (
+    Pool,
+    SlabColumns,
+    assign_slabs,
+    lengthen,
+    pool_size,
+    reserve_slab,
 )
 from tidings.policy import Policy
 from tidings.window import Moment
@@ -100,8 +103,14 @@ class RankedCohort:
         self.score = self.key if self.decay.kind == NONE else np.zeros(_FIRST_SIZE, np.float64)
         self.entry = np.zeros((_FIRST_SIZE, 3), np.int32)
         self.ring = np.zeros(_FIRST_SIZE if self.has_rings else 0, np.int32)
-        self.list_slabs = codes.list_slabs(self.codes)
-        self.ring_slabs = codes.ring_slabs(self.codes)
+        self.lists = Pool(
+            codes.list_slabs(self.codes),
+            ("key", "score", "entry"),
+            SlabColumns("head", SIZE, SLAB, SLAB_CLASS),
+        )
+        self.rings = Pool(
+            codes.ring_slabs(self.codes), ("ring",), SlabColumns("head", HELD, RING, RING_CLASS)
+        )
         self.disorder = np.zeros(1, np.int64)
         self._ranks, self._partials = np.zeros(_FIRST_SIZE + 1), np.zeros(PARTS)
         self._free: list[int] = []
@@ -118,8 +127,8 @@ class RankedCohort:
             self.score,
             self.entry,
             self.ring,
-            self.list_slabs,
-            self.ring_slabs,
+            self.lists.slabs,
+            self.rings.slabs,
             self.disorder,
             self._event_columns(),
             self.codes,
@@ -137,7 +146,7 @@ class RankedCohort:
         """The bytes that the arrays of the windows hold."""
         scores = () if self.score is self.key else (self.score,)
         pools = (self.head, self.key, *scores, self.entry, self.ring, self.subscriber)
-        return sum(array.nbytes for array in (*pools, *self.list_slabs, *self.ring_slabs))
+        return sum(array.nbytes for array in (*pools, *self.lists.slabs, *self.rings.slabs))
 
     def enrol(self, number: int, _: str) -> int:
         """Return the row of a new, empty window for a subscriber's number."""
@@ -176,8 +185,7 @@ class RankedCohort:
         old = len(self.head)
         size = old + max(count, _FIRST_SIZE, old // 4)
         free = range(size - 1, old - 1, -1)
-        self.subscriber = lengthened(self.subscriber, size)
-        self.head = lengthened(self.head, size)
+        lengthen(self, ("subscriber", "head"), size)
         self._clear(slice(old, size))
         self._free += free
 
@@ -236,9 +244,7 @@ class RankedCohort:
         rows = np.arange(len(state["head"]))
         self.head[rows[:, None], COUNTERS] = state["head"]
         self.disorder[0] = state["disorder"].max()
-        starts, classes = codes.assign_slabs(self.list_slabs, self.head[rows, SIZE])
-        self.head[rows, SLAB], self.head[rows, SLAB_CLASS] = starts, classes
-        self._lengthen(("key", "score", "entry"), int(self.list_slabs.used[0]))
+        self._assign_slabs(self.lists, rows)
         cells = self.entries(rows)
         self.entry[cells] = np.stack([state["slot"], handles, state["mark"]], axis=1)
         self.score[cells] = state["score"]
@@ -246,11 +252,13 @@ class RankedCohort:
         order_keys(self.decay, state["score"].copy(), self.events.us[state["slot"]], keys)
         self.key[cells] = keys
         if self.has_rings:
-            starts, classes = codes.assign_slabs(self.ring_slabs, self.head[rows, HELD])
-            self.head[rows, RING], self.head[rows, RING_CLASS] = starts, classes
+            self._assign_slabs(self.rings, rows)
             self.head[rows, FRONT] = 0
-            self._lengthen(("ring",), int(self.ring_slabs.used[0]))
             self.ring[self.cells(rows)] = state["ring"]
+
+    def _assign_slabs(self, pool: Pool, rows: Int64s) -> None:
+        assign_slabs(self, pool, rows)
+        lengthen(self, pool.arrays, pool_size(int(pool.slabs.used[0])))
 
     def deliveries(self, output: CohortOutput) -> CohortDeliveries:
         """Return the output with the numbers of the subscribers."""
@@ -265,7 +273,7 @@ class RankedCohort:
         """Return the cells of the rings of some rows, oldest first."""
         head = self.head[rows]
         held = head[:, HELD]
-        capacities = np.repeat(self.ring_slabs.capacity[head[:, RING_CLASS]], held)
+        capacities = np.repeat(self.rings.slabs.capacity[head[:, RING_CLASS]], held)
         offsets = run_indexes(head[:, FRONT], held) % capacities
         return np.asarray(np.repeat(head[:, RING], held) + offsets)
 
@@ -288,32 +296,6 @@ class RankedCohort:
         self._buffer.make_room(used, size + 1)
         if self.codes.window == layout.HISTORY and len(self._ranks) <= size:
             self._ranks = np.zeros(size + size // 4 + 1)
-        self._make_room_in(self.list_slabs, row, SLAB, ("key", "score", "entry"))
+        reserve_slab(self, self.lists, row)
         if self.has_rings:
-            self._make_room_in(self.ring_slabs, row, RING, ("ring",))
-
-    def _make_room_in(
-        self, slabs: layout.Slabs, row: int, start: int, pools: tuple[str, ...]
-    ) -> None:
-        """Make room for a slab of the next class; the column after `start` is the class."""
-        size_class = min(int(self.head[row, start + 1]) + 1, len(slabs.capacity) - 1)
-        capacity = int(slabs.capacity[size_class])
-        if slabs.used[0] + capacity > len(getattr(self, pools[-1])):
-            if has_many_gaps(slabs, self.head[:, start + 1]):
-                self.compact(slabs, start, pools)
-            self._lengthen(pools, int(slabs.used[0]) + capacity)
-
-    def compact(self, slabs: layout.Slabs, start: int, pools: tuple[str, ...]) -> None:
-        """Move the slabs of some pools together; the column after `start` is the class."""
-        owners = np.flatnonzero(self.head[:, start + 1] >= 0)
-        moves = packed_slabs(slabs, self.head, owners, (start, start + 1))
-        arrays = {id(array): array for array in (getattr(self, name) for name in pools)}
-        for array in arrays.values():  # each once: without decay, `score` is `key`
-            move_cells(array, *moves)
-
-    def _lengthen(self, pools: tuple[str, ...], least: int) -> None:
-        """Lengthen pools to more than they need; kernels go by the last one."""
-        size = pool_size(least)
-        for name in pools:
-            if size > len(getattr(self, name)):
-                setattr(self, name, lengthened(getattr(self, name), size))
+            reserve_slab(self, self.rings, row)

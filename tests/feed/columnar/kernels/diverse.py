@@ -12,6 +12,7 @@ from tidings.diversify.plain.choose import plain_choice
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import EventTable, FeatureCache
+from tidings.feed.columnar.slab_pools import lengthen
 from tidings.model.records import Event
 from tidings.policy import Policy
 
@@ -46,7 +47,7 @@ def diverse_cohort(rows: int = 3, cells: int = 2000, **policy: Any) -> DiverseCo
     )
     cohort.enrol_many(np.arange(rows), [f"u{number}" for number in range(rows)])
     cohort.features.add(events, range(64))
-    cohort._lengthen(cells)
+    lengthen(cohort, cohort.pool.arrays, cells)
     cohort._scratch = cohort._new_scratch(64)
     return cohort
 

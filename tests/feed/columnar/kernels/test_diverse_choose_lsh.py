@@ -14,7 +14,7 @@ from tidings.compiled.jit import kernel
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels import diverse_buffer, diverse_choose
 from tidings.feed.columnar.kernels.layout import CHOSEN, HELD, SLAB, Arrival, DiverseWindows
-from tidings.feed.columnar.policy_codes import new_slabs
+from tidings.feed.columnar.slab_pools import new_slabs
 
 LSH: dict[str, Any] = {"name": "maxdivrel-lsh", "tables": 3, "rows": 1}
 
@@ -47,7 +47,7 @@ def cohort_of(k: int = 2, decay: Any = "none") -> DiverseCohort:
     """Return a cohort with slabs so large that no window moves, which would forget the votes."""
     window = {"name": "sliding", "length": "1d"}
     cohort = diverse_cohort(k=k, window=window, diversify=LSH, decay=decay)
-    cohort.slabs = new_slabs([64])
+    cohort.pool = cohort.pool._replace(slabs=new_slabs([64]))
     return cohort
 
 

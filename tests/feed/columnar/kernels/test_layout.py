@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.feed.columnar.kernels.layout import capacity_of, release_slab, take_slab
-from tidings.feed.columnar.policy_codes import assign_slabs, new_slabs, size_classes
+from tidings.feed.columnar.slab_pools import new_slabs
 
 SIZES = [2, 3, 5]
 actions = st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 9)), max_size=60)
@@ -42,19 +42,3 @@ def test_a_released_slab_is_taken_again_before_the_pool_grows() -> None:
 
 def test_no_slab_has_no_capacity() -> None:
     assert [capacity_of(new_slabs(SIZES), size_class) for size_class in (-1, 0, 2)] == [0, 2, 5]
-
-
-@given(st.lists(st.integers(0, 30), max_size=20))
-def test_sizes_get_the_smallest_slabs_that_hold_them(wanted: list[int]) -> None:
-    sizes = size_classes(30)
-    slabs = new_slabs(sizes)
-    starts, classes = assign_slabs(slabs, np.array(wanted, np.int64))
-    used = 0
-    for size, start, size_class in zip(wanted, starts.tolist(), classes.tolist(), strict=True):
-        assert start == used
-        if size == 0:
-            assert size_class == -1
-            continue
-        assert sizes[size_class] == min(s for s in sizes if s >= size)
-        used += sizes[size_class]
-    assert slabs.used[0] == used

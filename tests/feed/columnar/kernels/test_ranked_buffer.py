@@ -14,7 +14,6 @@ from tidings.feed.columnar.kernels.compaction import release_row
 from tidings.feed.columnar.kernels.layout import (
     HELD,
     MARK,
-    RING,
     RING_CLASS,
     SEEN,
     SIZE,
@@ -39,6 +38,7 @@ from tidings.feed.columnar.kernels.ranked_buffer import (
     reserve_entry,
 )
 from tidings.feed.columnar.ranked_cohort import RankedCohort
+from tidings.feed.columnar.slab_pools import compact
 from tidings.policy import Policy
 
 Entry = tuple[float, int, int]
@@ -83,7 +83,7 @@ def test_lists_stay_sorted_through_insertions_and_removals(
             expected.sort(key=best_first)
             assert expected[position][1] == slot
         if number == 63:
-            cohort.compact(cohort.list_slabs, SLAB, ("key", "score", "entry"))
+            compact(cohort, cohort.lists)
         for other, listed in model.items():
             assert entries(cohort, other) == listed
 
@@ -221,11 +221,11 @@ def test_compaction_keeps_the_rings() -> None:
     release_ring(windows, 1)
     cohort.head[1, [RING_CLASS, HELD]] = -1, 0
     before = [ring(cohort, row) for row in (0, 2)]
-    used = int(cohort.ring_slabs.used[0])
-    cohort.compact(cohort.ring_slabs, RING, ("ring",))
+    used = int(cohort.rings.slabs.used[0])
+    compact(cohort, cohort.rings)
     assert [ring(cohort, row) for row in (0, 2)] == before
-    assert cohort.ring_slabs.used[0] < used
-    assert (cohort.ring_slabs.free == -1).all()
+    assert cohort.rings.slabs.used[0] < used
+    assert (cohort.rings.slabs.free == -1).all()
 
 
 def test_a_full_pool_is_reported() -> None:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.cohort_arrays import SlabMoves
 from tidings.feed.columnar.rules.packed_ranks import PackedRanks
+from tidings.feed.columnar.slab_pools import SlabMoves
 
 CELLS = 24
 ROOM = 2_000

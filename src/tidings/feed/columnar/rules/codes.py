@@ -8,9 +8,10 @@ import numpy as np
 
 from tidings.diversify.hashed_distances import has_kernel
 from tidings.feed.columnar.kernels.layout import Slabs
-from tidings.feed.columnar.policy_codes import LONGEST, decay_codes, new_slabs, size_classes
+from tidings.feed.columnar.policy_codes import LONGEST, decay_codes
 from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.columnar.rules.kernels.layout import ChainCodes, RuleCodes
+from tidings.feed.columnar.slab_pools import new_slabs, size_classes
 from tidings.model.calendar import DailySpans, EqualPeriods, LocalPeriods
 from tidings.policy import Policy
 from tidings.rules.different import Different

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int64s, UInt8s, UInt16s
-from tidings.feed.columnar.cohort_arrays import SlabMoves, lengthened
 from tidings.feed.columnar.kernels.compaction import move_cells
 from tidings.feed.columnar.kernels.layout import Slabs
 from tidings.feed.columnar.rules.kernels.layout import NIBBLE, PAIR, WHOLE, RankPool
+from tidings.feed.columnar.slab_pools import SlabMoves, lengthened
 
 _BYTE: Final = 8
 _PAIR_CODES: Final = 1 << PAIR

@@ -10,13 +10,8 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import run_indexes
-from tidings.feed.columnar.cohort_arrays import (
-    lengthened,
-    packed_slabs,
-    take_last,
-)
+from tidings.feed.columnar.cohort_arrays import take_last
 from tidings.feed.columnar.deliveries import IdTables
-from tidings.feed.columnar.kernels.compaction import move_cells
 from tidings.feed.columnar.kernels.layout import FAR, Slabs
 from tidings.feed.columnar.kernels.timing import order_keys
 from tidings.feed.columnar.rules import codes
@@ -37,25 +32,9 @@ from tidings.feed.columnar.rules.kernels.layout import (
     RankPool,
 )
 from tidings.feed.columnar.rules.packed_ranks import PackedRanks
+from tidings.feed.columnar.slab_pools import Pool, SlabColumns, assign_slabs, compact, lengthen
 
 _FIRST_SIZE: Final = 16
-
-
-class SlabColumns(NamedTuple):
-    """Where the slabs of a pool are noted: an array, and its columns."""
-
-    array: str
-    size: int
-    start: int
-    slab_class: int
-
-
-class Pool(NamedTuple):
-    """A pool: its slabs, the arrays that are cut alike, and where its slabs are noted."""
-
-    slabs: Slabs
-    arrays: tuple[str, ...]
-    columns: SlabColumns
 
 
 class ReceivedEvents(NamedTuple):
@@ -155,11 +134,9 @@ class RuleRows:
         old = len(self.heads)
         size = old + more
         free = range(size - 1, old - 1, -1)
-        self.end = lengthened(self.end, size * self.places)
-        self.lists = lengthened(self.lists, size * self.places)
-        self.rings = lengthened(self.rings, size * self.ringed)
-        for name in ("subscriber", "paused", "is_restored", "heads"):
-            setattr(self, name, lengthened(getattr(self, name), size))
+        lengthen(self, ("end", "lists"), size * self.places)
+        lengthen(self, ("rings",), size * self.ringed)
+        lengthen(self, ("subscriber", "paused", "is_restored", "heads"), size)
         self.deadline[old:] = FAR
         self.end[old * self.places :] = -FAR
         self.lists[old * self.places :, SLAB_CLASS] = -1
@@ -271,18 +248,15 @@ class RuleRows:
 
     def _compact(self, pool: Pool) -> None:
         """Move the slabs of a pool together, in the order in which they lie."""
-        name, _, start, slab_class = pool.columns
-        columns = getattr(self, name)
-        owners = np.flatnonzero(columns[:, slab_class] >= 0)
-        if pool is not self.held:  # two pools have rings, and each ring is in one of them
-            is_got = self.rules.codes.kind[owners % self.ringed] == layout.DIFFERENT
-            owners = owners[is_got == (pool is self.got)]
-        first = codes.FIRST_CELL if pool is self.held else 0
-        moves = packed_slabs(pool.slabs, columns, owners, (start, slab_class), first)
+        if pool is self.held:
+            compact(self, pool, first_cell=codes.FIRST_CELL)
+            return
+        # Two pools have rings, and each ring is in one of them.
+        rings = np.flatnonzero(self.rings[:, RING_CLASS] >= 0)
+        is_got = self.rules.codes.kind[rings % self.ringed] == layout.DIFFERENT
+        moves = compact(self, pool, rings[is_got == (pool is self.got)])
         if pool is self.ranks:
             self.packed.move(moves)
-        for array in pool.arrays:
-            move_cells(getattr(self, array), *moves)
 
     def _lengthen(self, pool: Pool, least: int) -> None:
         size = least + least // 4  # lists and rings grow together, in the first days
@@ -293,9 +267,7 @@ class RuleRows:
             self.packed.lengthen(size)
         if least > layout.MOST_CELLS:
             raise MemoryError(f"a policy holds or remembers {least} events; the most are 2^31 - 1")
-        for name in pool.arrays:
-            if size > len(getattr(self, name)):
-                setattr(self, name, lengthened(getattr(self, name), size))
+        lengthen(self, pool.arrays, size)
 
     def take_slab(self, pool: Pool, owner: int, size: int) -> int:
         """Assign a slab for a size to a line or ring, which has none; return its start."""
@@ -313,18 +285,12 @@ class RuleRows:
 
     def give_slabs(self, pool: Pool, owners: Int64s) -> None:
         """Assign slabs to lines or rings by the sizes that they have."""
-        slabs, (name, size, start, slab_class) = pool.slabs, pool.columns
-        columns = getattr(self, name)
-        sizes = columns[owners, size].astype(np.int64)
-        # With room for one more, since most lists and rings grow soon.
-        roomy = np.minimum(sizes + 1, slabs.capacity[-1])
-        classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, roomy), -1)
-        lengths = np.where(sizes > 0, slabs.capacity[classes], 0)
-        columns[owners, start] = int(slabs.used[0]) + np.cumsum(lengths) - lengths
-        columns[owners, slab_class] = classes
-        first, slabs.used[0] = int(slabs.used[0]), slabs.used[0] + lengths.sum()
+        slabs, first = pool.slabs, int(pool.slabs.used[0])
+        assign_slabs(self, pool, owners, spare=1)  # most lists and rings grow soon
         self._lengthen(pool, int(slabs.used[0]))
         if pool is self.held:
+            classes = self.lists[owners, SLAB_CLASS]
+            lengths = slabs.capacity[classes[classes >= 0]]
             nth = run_indexes(np.zeros(len(lengths), np.int64), lengths)
             self.held_nth[first : int(slabs.used[0])] = nth
 
