@@ -168,3 +168,14 @@ def test_links_of_the_service_are_shown() -> None:
     assert shown.heading == "a, and 1 more"
     visited = shown._replace(links=LINKS._replace(visit={1: "https://t.example/v"}))
     assert 'href="https://x.example/"' not in html_layout(visited)
+
+
+@pytest.mark.parametrize("layout", [slack_layout, teams_layout])
+def test_chats_show_links_of_the_service(layout: Any) -> None:
+    contents = {"title": "a", "link": "https://x.example/"}, {"title": "b"}
+    shown = digest(*contents, links=LINKS._replace(visit={1: "https://t.example/v"}))
+    found = [leaf["url"] for leaf in leaves(layout(shown)) if "url" in leaf]
+    assert found == ["https://t.example/v", "https://t.example/no/1", LINKS.pause]
+    words = [leaf.get("text") for leaf in leaves(layout(shown))]
+    assert (words.count("Not for me"), words.count("Pause these messages")) == (1, 1)
+    assert "https://t.example" not in json.dumps(layout(digest(*contents)))

@@ -14,7 +14,7 @@ from tests.service.receiving import receiver
 from tidings import Delivery, Subscription
 from tidings.channels.address_book import EntryDraft, put_entry
 from tidings.channels.card import CardTemplate
-from tidings.channels.digest_sender import DigestSender
+from tidings.channels.digest_sender import DigestSender, digest_key
 from tidings.channels.person_channel import KINDS, PersonChannel
 from tidings.channels.person_senders import (
     NO_MAIL,
@@ -157,6 +157,32 @@ def test_a_chat_gets_a_message(store: Store) -> None:
     assert received.headers["content-type"] == "application/json"
     text = received.body.decode()
     assert text.index("High") < text.index("Low")
+    assert "readers" not in text
+
+
+def test_a_chat_message_that_is_sent_again_has_the_same_key(store: Store) -> None:
+    with receiver() as hook:
+        hook.statuses[:] = [500]
+        channel = entry(store, chat(hook.url))
+        deliveries = letters(store, "A", "B")
+        for status in (Status.FAILED, Status.SENT):
+            sender = opened(store, channel, settings())
+            assert sender is not None
+            assert [outcome.status for outcome in send(sender, deliveries)] == [status] * 2
+        first, second = hook.received
+    assert first == second
+    assert first.headers["idempotency-key"] == digest_key(deliveries)
+
+
+def test_a_chat_message_has_links_to_the_service(store: Store) -> None:
+    with receiver() as hook:
+        channel = entry(store, chat(hook.url))
+        sender = opened(store, channel, settings(base="https://t.example"))
+        assert sender is not None
+        send(sender, letters(store, "A"))
+        [received] = hook.received
+    for action in ("pause/0", "not-for-me/1"):
+        assert f"https://t.example/readers/main/{channel.key}/{action}/" in received.body.decode()
 
 
 def test_a_chat_that_is_gone_wants_no_more(store: Store) -> None:

@@ -134,7 +134,9 @@ class People:
         assert sorted(titles) == own
         repeated = {"mail": len(self.box.raw) - len(mails)}
         for kind, chat in self.chats.items():
-            bodies = {request.body for request in [*chat.received]}
+            requests = {(each.headers["idempotency-key"], each.body) for each in [*chat.received]}
+            bodies = [body for _, body in requests]
+            assert len({key for key, _ in requests}) == len(bodies)
             repeated[kind] = len(chat.received) - len(bodies)
             found = [title for body in bodies for title in CHAT_TITLES[kind](json.loads(body))]
             assert sorted(found) == own

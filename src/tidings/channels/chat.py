@@ -14,6 +14,7 @@ from tidings.channels.sender import SENT, Outcome, Status
 from tidings.model.values import SECOND_US, time_us
 
 JSON_HEADERS: Final = {"Content-Type": "application/json"}
+KEY_HEADER: Final = "Idempotency-Key"
 _LAYOUTS: Final[Mapping[str, Callable[[Digest], dict[str, Any]]]] = {
     SLACK: slack_layout,
     TEAMS: teams_layout,

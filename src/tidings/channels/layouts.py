@@ -22,6 +22,9 @@ _CHAT_BYTES: Final = 24_000
 """Of a message: Teams refuses those above 28 kB."""
 _SUMMARIES: Final = (300, 100, 0)
 """Characters of a summary in chat: the first that makes the message small enough."""
+_PAUSE: Final = "Pause these messages"
+_DISMISS: Final = "Not for me"
+_SMALL: Final[dict[str, Any]] = {"isSubtle": True, "size": "Small"}
 _FUNCTION: Final = re.compile(r"\{(?=\{)")
 _STYLE: Final = {
     "body": "margin:0;padding:24px;background:#f4f5f7;color:#1c1e21;"
@@ -48,6 +51,10 @@ class DigestLinks(NamedTuple):
     visit: Mapping[int, str] = {}
     opened: str | None = None
 
+    def target(self, card: Card) -> str | None:
+        """Return where the title of a card leads, if anywhere."""
+        return self.visit.get(card.sequence, card.link) if card.link else None
+
 
 class Digest(NamedTuple):
     """The cards of one message, best first, with its heading and links."""
@@ -73,7 +80,7 @@ def text_layout(digest: Digest) -> str:
     """Return a digest as plain text."""
     blocks = [_text_card(place, card, digest) for place, card in enumerate(digest.cards, 1)]
     if digest.links.pause:
-        blocks.append(f"Pause these messages: {digest.links.pause}")
+        blocks.append(f"{_PAUSE}: {digest.links.pause}")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -85,7 +92,7 @@ def _text_card(place: int, card: Card, digest: Digest) -> str:
     lines += [card.link] if card.link else []
     lines += [f"Why: {card.reason}"] if card.reason else []
     dismiss = digest.links.dismiss.get(card.sequence)
-    lines += [f"Not for me: {dismiss}"] if dismiss else []
+    lines += [f"{_DISMISS}: {dismiss}"] if dismiss else []
     return f"\n{_INDENT}".join(lines)
 
 
@@ -93,7 +100,7 @@ def html_layout(digest: Digest) -> str:
     """Return a digest as an HTML document without scripts, forms or styles from elsewhere."""
     heading, links = escape(digest.heading), digest.links
     cards = "\n".join(_html_card(card, links) for card in digest.cards)
-    pause = _html_small(_html_link(links.pause, "Pause these messages")) if links.pause else ""
+    pause = _html_small(_html_link(links.pause, _PAUSE)) if links.pause else ""
     pixel = (
         f'<img src="{escape(links.opened)}" width="1" height="1" alt="">' if links.opened else ""
     )
@@ -106,7 +113,7 @@ def html_layout(digest: Digest) -> str:
 
 def _html_card(card: Card, links: DigestLinks) -> str:
     title = escape(card.title)
-    target = links.visit.get(card.sequence, card.link) if card.link else None
+    target = links.target(card)
     pieces = [
         f'<h2 style="{_STYLE["title"]}">{_html_link(target, title) if target else title}</h2>'
     ]
@@ -117,7 +124,7 @@ def _html_card(card: Card, links: DigestLinks) -> str:
     if card.reason:
         pieces.append(_html_small(escape(card.reason)))
     if dismiss := links.dismiss.get(card.sequence):
-        pieces.append(_html_small(_html_link(dismiss, "Not for me")))
+        pieces.append(_html_small(_html_link(dismiss, _DISMISS)))
     return f'<div style="{_STYLE["card"]}">{"".join(pieces)}</div>'
 
 
@@ -135,21 +142,33 @@ def slack_layout(digest: Digest) -> dict[str, Any]:
 
 
 def _slack_message(digest: Digest, characters: int) -> dict[str, Any]:
-    blocks = [_slack_card(card, characters) for card in digest.cards]
+    blocks = [_slack_card(card, digest.links, characters) for card in digest.cards]
+    if digest.links.pause:
+        blocks.append(_slack_block([_slack_link(digest.links.pause, _PAUSE)]))
     # Without markup: `<!channel>` would call everybody, and `<https://...|...>` hide an address.
     text = digest.heading.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return {"text": text, "mrkdwn": False, "blocks": blocks, "unfurl_links": False}
 
 
-def _slack_card(card: Card, characters: int) -> dict[str, Any]:
+def _slack_card(card: Card, links: DigestLinks, characters: int) -> dict[str, Any]:
     title: dict[str, Any] = {"type": "text", "text": card.title[:_CHAT_TITLE]}
-    if card.link:
-        title |= {"type": "link", "url": card.link}
+    if target := links.target(card):
+        title |= {"type": "link", "url": target}
     elements = [title | {"style": {"bold": True}}]
     if summary := _summary(card, characters):
         elements.append({"type": "text", "text": f"\n{summary}"})
     if card.reason:
         elements.append({"type": "text", "text": f"\n{card.reason}", "style": {"italic": True}})
+    if dismiss := links.dismiss.get(card.sequence):
+        elements += [{"type": "text", "text": "\n"}, _slack_link(dismiss, _DISMISS)]
+    return _slack_block(elements)
+
+
+def _slack_link(address: str, text: str) -> dict[str, Any]:
+    return {"type": "link", "url": address, "text": text}
+
+
+def _slack_block(elements: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": elements}]}
 
 
@@ -159,7 +178,10 @@ def teams_layout(digest: Digest) -> dict[str, Any]:
 
 
 def _teams_message(digest: Digest, characters: int) -> dict[str, Any]:
-    body = [block for card in digest.cards for block in _teams_card(card, characters)]
+    links = digest.links
+    body = [block for card in digest.cards for block in _teams_card(card, links, characters)]
+    if links.pause:
+        body.append(_teams_block(_PAUSE, _teams_link(links.pause) | _SMALL))
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -171,16 +193,22 @@ def _teams_message(digest: Digest, characters: int) -> dict[str, Any]:
     return {"type": "message", "attachments": [attachment]}
 
 
-def _teams_card(card: Card, characters: int) -> list[dict[str, Any]]:
+def _teams_card(card: Card, links: DigestLinks, characters: int) -> list[dict[str, Any]]:
     title: dict[str, Any] = {"weight": "Bolder", "size": "Medium"}
-    if card.link:
-        title["selectAction"] = {"type": "Action.OpenUrl", "url": card.link}
+    if target := links.target(card):
+        title |= _teams_link(target)
     blocks = [_teams_block(card.title[:_CHAT_TITLE], title) | {"separator": True}]
     if summary := _summary(card, characters):
         blocks.append(_teams_block(summary, {}))
     if card.reason:
-        blocks.append(_teams_block(card.reason, {"isSubtle": True, "size": "Small"}))
+        blocks.append(_teams_block(card.reason, _SMALL))
+    if dismiss := links.dismiss.get(card.sequence):
+        blocks.append(_teams_block(_DISMISS, _teams_link(dismiss) | _SMALL))
     return blocks
+
+
+def _teams_link(address: str) -> dict[str, Any]:
+    return {"selectAction": {"type": "Action.OpenUrl", "url": address}}
 
 
 def _teams_block(text: str, style: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tidings.channels.card import Card, CardTemplate
-from tidings.channels.chat import JSON_HEADERS, chat_body, read_answer
+from tidings.channels.chat import JSON_HEADERS, KEY_HEADER, chat_body, read_answer
 from tidings.channels.digest_sender import DigestSender, DigestTransport
 from tidings.channels.group_commit import GroupCommit
 from tidings.channels.guarded_post import open_http, post
@@ -93,11 +93,12 @@ class ChatTransport:
     most: int = _MOST_IN_CHAT
 
     async def send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
-        """Send a message; chats cannot recognise one that is sent again."""
+        """Send a message with the key of the digest, which chats ignore, but relays may know."""
         work = partial(self.compose, deliveries, digest)
         composed = await asyncio.get_running_loop().run_in_executor(self.threads, work)
         body = chat_body(self.person.kind, composed)
-        answer = await post(self.http, self.person.address, self.rules, body, JSON_HEADERS)
+        headers = {**JSON_HEADERS, KEY_HEADER: digest.id}
+        answer = await post(self.http, self.person.address, self.rules, body, headers)
         return read_answer(answer, int(self.clock() * SECOND_US))
 
     async def close(self) -> None:
