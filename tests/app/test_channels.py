@@ -77,7 +77,8 @@ def test_a_test_for_one_subscriber_is_theirs() -> None:
 
 def test_a_channel_that_fails_is_closed_as_well() -> None:
     transport = Transport(error=TidingsError("no route"))
-    assert refusal(lambda: send_test(DeclaredChannel("sqs", "out", transport))) == "no route"
+    outcome = send_test(DeclaredChannel("sqs", "out", transport))
+    assert outcome == Outcome(Status.FAILED, "no route")
     assert transport.closed == 1
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from socket import create_server
 from typing import Any
 
 import pytest
@@ -95,3 +96,12 @@ def test_brokers_that_are_away_fail_the_channel_and_lose_nothing(
     send_all(store, declared("kafka", KafkaTransport(brokers.address, "back")))
     records = received(brokers, "back", 5)
     assert {json.loads(record.value())["event"] for record in records} == {*EVENTS[:5]}
+
+
+def test_a_server_that_says_nothing_is_no_broker(store: Store) -> None:
+    deliver(store, 0, "e0")
+    options = {"message.timeout.ms": Secret(value="300")}
+    with create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        send_all(store, declared("kafka", KafkaTransport(place, "silent", options)), patience_s=0)
+    assert str(channel_of(store).reason).endswith("timed out (no broker has confirmed it)")

@@ -10,7 +10,7 @@ from tidings.app.config import Config, load_config
 from tidings.app.serve.config import SUFFIX, load_serve_config
 from tidings.channels.address_book import shown_person
 from tidings.channels.person_senders import send_sample
-from tidings.channels.sender import Message, Outcome
+from tidings.channels.sender import Message, Outcome, Status
 from tidings.channels.transport import DeclaredChannel
 from tidings.errors import TidingsError, shown
 from tidings.formats.toml_file import read_toml
@@ -94,7 +94,10 @@ def send_test(declared: DeclaredChannel) -> Outcome:
     delivery = _test_delivery(declared.subscriber or TEST_EVENT)
     form = (declared.kind, declared.id, declared.subscriber)
     channel = Channel("", *form, {}, delivery.delivered_us, 0, 0, 0, None, 0, None, None)
-    return asyncio.run(_send_one(declared, channel, Message(delivery)))
+    try:
+        return asyncio.run(_send_one(declared, channel, Message(delivery)))
+    except TidingsError as error:  # of a receiver that is away
+        return Outcome(Status.FAILED, str(error))
 
 
 def _test_delivery(subscriber: str) -> Delivery:

@@ -27,6 +27,7 @@ KEYS: Final = ("region", "endpoint", "access_key", "secret_key", "session_token"
 _BATCH: Final = 10
 _PAGE: Final = 400
 _LANES: Final = 4
+_ANSWER_S: Final = 20
 _BATCH_BYTES: Final = 250_000
 """Of one call; Amazon's limit was 262,144 bytes for years, and emulators still enforce it."""
 _BAD_CONTENT: Final = ("InvalidMessageContents", "MessageTooLong", "BatchRequestTooLong")
@@ -66,7 +67,7 @@ class AwsAccount:
             raise needs("aws", error) from None
         config = Config(
             connect_timeout=5,
-            read_timeout=10,
+            read_timeout=_ANSWER_S,
             retries={"mode": "standard", "total_max_attempts": 2},
             max_pool_connections=_LANES,
         )

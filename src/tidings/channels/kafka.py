@@ -126,7 +126,7 @@ class KafkaSender:
         code = error.code() if hasattr(error, "code") else None
         refused = code == library.KafkaError.MSG_SIZE_TOO_LARGE
         late = code == library.KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - so the library names it
-        why = f" ({self._trouble})" if late and self._trouble else ""
+        why = f" ({self._trouble or 'no broker has confirmed it'})" if late else ""
         return Outcome(Status.REFUSED if refused else Status.FAILED, self._reason(error, why))
 
     def _abandon(self) -> None:
