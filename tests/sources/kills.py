@@ -134,6 +134,7 @@ LATER_S = {
 """For how long, at most, a run goes on when an aim is reached; otherwise it is killed at once."""
 Unanswered = Callable[[], AbstractContextManager[Callable[[], bool]]]
 """Lets a receiver take messages without an answer, and tells whether it has taken one."""
+_TOO_LATE = "Python worker failed to connect back"
 _SENDING = "SELECT id FROM channels WHERE leased_us > 0"
 _SENT = "SELECT coalesce(sum(sent), 0) FROM channels"
 _WRITTEN = "SELECT coalesce(max(batch), -1) FROM batches WHERE query <> 'local'"
@@ -204,6 +205,14 @@ class Watched:
         return self._store.database.read(lambda session: session.rows(sql))
 
 
+def was_starved(run: Run) -> bool:
+    """Return whether a run has stopped since the machine was too busy for Spark.
+
+    Spark gives the Python processes that it starts ten seconds to connect, whatever is set.
+    """
+    return run.process.poll() not in (0, -signal.SIGKILL) and _TOO_LATE in run.output()
+
+
 def aimed_at(
     aim: Aim, watched: Watched, unanswered: Sequence[Unanswered], turn: int
 ) -> AbstractContextManager[Callable[[], bool]]:
@@ -227,7 +236,7 @@ def kill_runs(
     that comes to its end by itself is not counted; without something new to read, it is the last.
     `unanswered` are receivers that take turns in not answering.
     """
-    chance, killed = random.Random(3), list[Killed]()
+    chance, killed, starved = random.Random(3), list[Killed](), 0
     with open_store(config.parent / "news.db") as store:
         watched = Watched(config.parent / "out", engine, store)
         watched.end_reservations()
@@ -241,7 +250,10 @@ def kill_runs(
                         time.sleep(chance.uniform(0, LATER_S[engine].get(aim, 0)))
                 finally:
                     run.kill()
-            if run.process.poll() == -signal.SIGKILL:
+            if was_starved(run):
+                starved += 1
+                assert starved <= kills, run.output()
+            elif run.process.poll() == -signal.SIGKILL:
                 killed.append(Killed(watched.place(), watched.sending()))
             else:
                 assert run.process.poll() == 0, run.output()
