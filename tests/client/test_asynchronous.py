@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -14,14 +15,14 @@ from tidings import AsyncClient, Client, Delivery, ServiceError, TidingsError
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Keep pauses instead of waiting."""
+    """Keep the pauses of clients instead of waiting; other threads sleep as ever."""
     made = list[float]()
 
     async def sleep(seconds: float) -> None:
         made.append(seconds)
 
-    monkeypatch.setattr("tidings.client.asynchronous.asyncio.sleep", sleep)
-    monkeypatch.setattr("tidings.client.blocking.time.sleep", made.append)
+    monkeypatch.setattr("tidings.client.asynchronous.asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("tidings.client.blocking.time", SimpleNamespace(sleep=made.append))
     return made
 
 

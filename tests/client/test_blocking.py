@@ -1,6 +1,7 @@
 """The client for ordinary code: what each method sends, and when it is sent again."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -23,9 +24,9 @@ from tidings.client.blocking import KEPT
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Keep pauses instead of waiting."""
+    """Keep the pauses of clients instead of waiting; other threads sleep as ever."""
     made = list[float]()
-    monkeypatch.setattr("tidings.client.blocking.time.sleep", made.append)
+    monkeypatch.setattr("tidings.client.blocking.time", SimpleNamespace(sleep=made.append))
     return made
 
 

@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,7 +158,10 @@ class Throttled:
 def test_throttling_and_old_iterators_are_overcome(
     cloud: Cloud, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.sources.kinesis.time.sleep", lambda _: None)
+    clock = SimpleNamespace(
+        sleep=lambda _: None, monotonic=time.monotonic, time_ns=time.time_ns
+    )  # other threads sleep as ever
+    monkeypatch.setattr("tidings.sources.kinesis.time", clock)
     cloud.create(stream)
     cloud.send(stream, "ab")
     open_one = reader(cloud, stream)
