@@ -203,8 +203,9 @@ class Publisher:
                 raise TidingsError(
                     f"the publisher of {self.folder.path} is closed; create a new one"
                 )
+            newest = self._source.newest()
             with reporting_unwritable(self.folder.path):
-                manifest = self._newest(self._source.newest())
+                manifest = self._newest(newest)
             self._start_due_base(manifest.parts)
             self._failures.forget(_PUBLISHING)
             return manifest.version
