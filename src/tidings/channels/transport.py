@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from tidings.channels.sender import Sender
-from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.redaction import HIDDEN, is_secret, is_server, shown_safely
+from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.formats.redaction import HIDDEN, is_like_address, is_secret, is_server, shown_safely
 from tidings.model import validate
 from tidings.store.address import DEFAULT_TENANT
 from tidings.store.channels import NEW, Channel
@@ -65,7 +65,8 @@ class TransportForm:
         for name in form:
             if name not in known:
                 listed = ", ".join(sorted(known))
-                raise InvalidForm(f"unknown key {shown_safely(name)}; expected one of: {listed}")
+                text = HIDDEN if is_like_address(str(name)) else shown(name)
+                raise InvalidForm(f"unknown key {text}; expected one of: {listed}")
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text; without a default, the key is required."""
