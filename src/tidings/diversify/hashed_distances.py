@@ -69,7 +69,7 @@ _ONE_VALUE_EACH: Final = np.empty(0, np.int64)
 
 
 class HashRows(NamedTuple):
-    """Events as rows of hashes, one behind the other, not sorted.
+    """Events as consecutive rows of hashes, not sorted.
 
     Row i is `keys[starts[i]:starts[i + 1]]`. For the overlap distance a key is an attribute and its
     mark the attribute with its set of values; for Jaccard both are a token, and the same array.
@@ -125,7 +125,7 @@ def _hashed_texts(texts: Sequence[str]) -> Int64s:
 
 
 def _number_bits(numbers: Sequence[float]) -> Int64s:
-    """Return the bits of numbers, of which -0.0 is 0.0, changed so that 0 is not as an empty text.
+    """Return the bits of numbers, with -0.0 as 0.0, changed so that 0 differs from an empty text.
 
     Python's hashes of -1 and -2 are equal.
     """
@@ -223,7 +223,7 @@ def _pack_strings(attributes: Mapping[str, Any]) -> PackedAttributes | None:
 
 
 def _pack_values(events: Iterable[Event]) -> PackedAttributes:
-    """Pack attributes of any values, of events one behind the other."""
+    """Pack the attributes of events, one event after the other, whatever their values are."""
     names, texts, families, sizes = list[str](), list[str](), bytearray(), array("q")
     for event in events:
         names += event.attributes
@@ -411,7 +411,7 @@ class EventHashes:
 
     def add_many(self, events: Sequence[Event]) -> list[int]:
         """Add events and return their slots."""
-        if len(events) == 1 and self._is_written_out:
+        if len(events) == 1 and self._adds_without_arrays:
             return [self._add_one(events[0])]
         starts, keys, marks, weights = self._hash(events, self._distance)
         self._reserve(len(events), int(starts[-1]))
@@ -429,8 +429,8 @@ class EventHashes:
         return slots
 
     @property
-    def _is_written_out(self) -> bool:
-        """Whether one event is added without arrays of its hashes, which would be tiny."""
+    def _adds_without_arrays(self) -> bool:
+        """Whether a single event is added by Python loops, because arrays of it would be tiny."""
         has_masks = 0 < self._masks.shape[1] == self._words
         return has_masks and self._hash is hash_in_process and type(self._distance) is Overlap
 

@@ -6,12 +6,12 @@ from tidings.errors import InvalidPolicy, TidingsError
 
 DENSE: Final = 10_000
 """Candidates of one choice; their distances and neighbour lists take up to 3 GB."""
-RULES: Final = frozenset({"disc", "maxdivrel", "optimal"})
+DENSE_DIVERSIFIERS: Final = frozenset({"disc", "maxdivrel", "optimal"})
 
 
 def is_dense(part: Any) -> bool:
     """Return whether a diversifier compares all pairs of the candidates at once."""
-    return part.name in RULES
+    return part.name in DENSE_DIVERSIFIERS
 
 
 def check_dense(what: str, count: int, error: type[TidingsError] = InvalidPolicy) -> None:

@@ -183,7 +183,7 @@ class Quality:
 
     @property
     def _matched(self) -> set[str]:
-        """The present subscriptions that matched; new ones are looked at when all are."""
+        """The present subscriptions that matched; new ones are added when all are asked for."""
         while self._newly_matched:
             self._known_matched.update(self._newly_matched.pop())
         return self._known_matched
@@ -451,7 +451,7 @@ class CompiledSetDiversity:
 
     @property
     def _rows(self) -> dict[str, int]:
-        """The rows by subscriber; to list them takes longer than to number them."""
+        """The rows by subscriber; listing them takes longer than numbering them."""
         rows = self._known_rows
         for names in self._unlisted:
             rows.update(zip(names, range(len(rows), len(rows) + len(names)), strict=True))
@@ -526,9 +526,7 @@ class CompiledSetDiversity:
         slots = self._hashes.add_many(events)
         self._slots.update((event.id, slot) for event, slot in zip(events, slots, strict=True))
         self._event_ids.update((slot, event.id) for event, slot in zip(events, slots, strict=True))
-        more = self._hashes.capacity - len(self._references)
-        if more:
-            self._references = np.pad(self._references, (0, more), constant_values=FREE)
+        self._references = grown(self._references, self._hashes.capacity, fill=FREE)
         self._references[slots] = 0
         return slots
 

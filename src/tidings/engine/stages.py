@@ -392,7 +392,7 @@ class ArrayHandoff:
         """Release removed subscriptions in the feeds."""
         for feed_number in self._feed_subscriptions[numbers].tolist():
             if feed_number >= 0:
-                self._feeds.tables.matched.let_go(feed_number)
+                self._feeds.tables.matched.release(feed_number)
         self._feed_subscriptions[numbers] = -1
         for number in numbers:
             self._ids[number] = ""

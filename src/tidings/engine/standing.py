@@ -186,8 +186,8 @@ class Recollection(NamedTuple):
 def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -> Standing | None:
     """Offer matches to a new window; return the outcome of one event, None if it was not offered.
 
-    A window whose later contents do not depend on its choices is not asked to choose, except where
-    the event is a candidate first and last; so the replay is fast where the window is not.
+    A window whose later contents do not depend on its choices makes only the first and the last
+    choice with the event as a candidate; so the replay is fast even where the window is slow.
     """
     steps = list(offers)
     matches = [(match, at) for match, at in steps if match is not None]
@@ -212,10 +212,10 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
 
 
 class _Shortcut:
-    """Brings a window to the first and to the last choice of an event without those between.
+    """Brings a window to the first and to the last choice of an event, skipping those in between.
 
-    These decide what the window holds, but only by what they deliver; and that is found out by a
-    compiled window, which takes the same matches in a fraction of the time.
+    The skipped choices affect the window only by what they deliver, and a compiled window finds
+    that out from the same matches in a fraction of the time.
     """
 
     def __init__(self, policy: Policy, matches: Sequence[tuple[Match, Moment]]) -> None:

@@ -134,7 +134,7 @@ def test_unused_numbers_are_reused() -> None:
     assert table.generation > 10
     assert table.ids(held) == ("held",)
     assert table.number("held") == held
-    table.let_go(held)
+    table.release(held)
     table.free_unused([])
     assert {*table.names} == {""}
     assert table.number("held") in range(257)
@@ -145,7 +145,7 @@ def test_a_table_is_not_crowded_by_what_is_held() -> None:
     names = [f"s{number}" for number in range(1000)]
     numbers = table.hold(names)
     assert not table.crowded
-    table.let_go(int(numbers[7]))
+    table.release(int(numbers[7]))
     assert table.crowded
     assert table.hold(["s7"]).tolist() == [numbers[7]]
     assert not table.crowded
@@ -162,7 +162,7 @@ def test_a_number_is_freed_after_as_many_releases_as_holds() -> None:
     [number] = table.hold(["s"]).tolist()
     assert table.hold(["s"]).tolist() == [number]
     for left in (1, 0):
-        table.let_go(number)
+        table.release(number)
         table.free_unused([])
         assert (table.names == ["s"]) == (left > 0)
 
@@ -174,7 +174,7 @@ def test_subscriptions_are_held_together_like_one_by_one() -> None:
         assert together.hold(names).tolist() == numbers
     for table in (together, apart):
         for number in (0, 1):
-            table.let_go(number)
+            table.release(number)
         table.free_unused([])
         assert table.names == ["", "b", "c", "d", "e"]
         assert table.hold(["f", "g"]).tolist() == [0, 5]

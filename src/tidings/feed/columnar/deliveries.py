@@ -372,7 +372,7 @@ def resolved(
 def _distinct(slots: Int64s, size: int) -> tuple[Int64s, Int64s]:
     """Return the distinct slots in order, and the place of each slot among them.
 
-    They are below a size. To sort many of them takes longer than to mark them.
+    They are below a size. Sorting many of them takes longer than marking them.
     """
     if size > _SCARCE * len(slots):
         distinct, places = np.unique(slots, return_inverse=True)
@@ -393,7 +393,7 @@ def order_by_turn(batch: DeliveryBatch, turns: Int64s, tables: IdTables) -> Int6
         places = ascending_places(_picked(names, numbers))
     keys = turns * len(places) + places[subscriber]
     if (int(turns.max()) + 1) * len(places) < _MOST_KEYS // len(keys):
-        # To sort keys that tell their rows is several times as fast as a stable order.
+        # Sorting keys that contain their rows is several times as fast as a stable sort.
         rows = np.arange(len(keys))
         ordered: Int64s = np.sort(keys * len(keys) + rows) % len(keys)
         return ordered

@@ -40,8 +40,12 @@ from tidings.rank.matches import Matches
 from tidings.rules import Verdict
 from tidings.window import Moment
 
-CohortRows = tuple[int, Int64s | slice]
-"""The number of a cohort, and the rows of a batch that are for it: some of them, or all."""
+
+class CohortRows(NamedTuple):
+    """The number of a cohort, and the rows of a batch that are for it: some of them, or all."""
+
+    cohort: int
+    indexes: Int64s | slice
 
 
 class PreparedOffers(NamedTuple):
@@ -442,7 +446,7 @@ class TableFeeds:
         return self.cohorts.number(policy)
 
     def schedule(self, number: int, ends: Int64s) -> None:
-        """Schedule (row, end) of a cohort, unless matches alone bring its ends about."""
+        """Schedule (row, end) of a cohort, unless only matches can end its periods."""
         cohort = self.cohorts[number]
         if isinstance(cohort, PythonCohort) or not len(ends):
             return
@@ -466,11 +470,11 @@ class TableFeeds:
             if cohort < 0:
                 raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
             if served is None:
-                yield cohort, indexes
+                yield CohortRows(cohort, indexes)
                 continue
             rows = np.arange(len(cohorts))[indexes]
             if served[rows].any():
-                yield cohort, rows[served[rows]]
+                yield CohortRows(cohort, rows[served[rows]])
 
     def _check_numbered(self, cohort: AnyCohort, slots: Int32s) -> None:
         if not counts_published(cohort.policy):

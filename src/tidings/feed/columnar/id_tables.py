@@ -147,7 +147,7 @@ class MatchedSets:
         self.generation = 0
         self._numbers: dict[str, int] = {}
         self._holders: list[int] = []
-        self._loose = 0  # numbers in use that nobody holds
+        self._unheld = 0  # numbers in use without a holder
         self._free: list[int] = []
         self._limit = _FIRST_NUMBERS
         self._runs = np.zeros(_FIRST_NUMBERS, np.int32)
@@ -158,7 +158,7 @@ class MatchedSets:
         number = self._numbers.get(subscription)
         if number is None:
             number = self._numbers[subscription] = self._take_number()
-            self._loose += 1
+            self._unheld += 1
             self.names[number] = subscription
             self.texts.replaced(number)
         return number
@@ -171,14 +171,14 @@ class MatchedSets:
         return len(self.names) - 1
 
     def hold(self, subscriptions: Sequence[str]) -> Int32s:
-        """Return the numbers of different subscriptions, each valid until it is let go.
+        """Return the numbers of different subscriptions, each valid until it is released.
 
-        One that is held several times has to be let go as often.
+        One that is held several times must be released the same number of times.
         """
         if self._free or not self._numbers.keys().isdisjoint(subscriptions):
             numbers = self.number_many(subscriptions)
             for number in numbers.tolist():
-                self._loose -= not self._holders[number]
+                self._unheld -= not self._holders[number]
                 self._holders[number] += 1
             return numbers
         return self._append_names(subscriptions, 1)
@@ -190,13 +190,13 @@ class MatchedSets:
         self._numbers.update(zip(subscriptions, range(first, last), strict=True))
         self.names += subscriptions
         self._holders += [holders] * len(subscriptions)
-        self._loose += 0 if holders else len(subscriptions)
+        self._unheld += 0 if holders else len(subscriptions)
         return np.arange(first, last, dtype=np.int32)
 
-    def let_go(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Release a number that was held."""
         self._holders[number] -= 1
-        self._loose += not self._holders[number]
+        self._unheld += not self._holders[number]
 
     @property
     def crowded(self) -> bool:
@@ -204,7 +204,7 @@ class MatchedSets:
 
         Where all of them are held, none can be freed.
         """
-        return self._loose > 0 and len(self._numbers) > self._limit
+        return self._unheld > 0 and len(self._numbers) > self._limit
 
     def free_unused(self, used: Iterable[Int32s]) -> None:
         """Free the numbers that are neither held nor among the used."""
@@ -213,7 +213,7 @@ class MatchedSets:
         for numbers in used:
             in_use[numbers] = True
         unused = np.flatnonzero(~in_use).tolist()
-        self._loose -= len(unused)
+        self._unheld -= len(unused)
         for number in unused:
             del self._numbers[self.names[number]]
             self.names[number] = ""
@@ -318,7 +318,7 @@ class IdTexts:
         self._order: Int64s | None = None
 
     def replaced(self, number: int) -> None:
-        """Note that a number has got another id."""
+        """Note that a number now has another id."""
         self._order = None
         if number < self._known:
             self._changed.append(number)
@@ -375,7 +375,7 @@ def gathered(pool: TextPool, numbers: Int64s) -> pa.StringArray:
 
 
 def text_column(offsets: np.ndarray, data: np.ndarray) -> pa.StringArray:
-    """Return a column of texts that lie one behind the other."""
+    """Return a column of consecutive texts."""
     return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
 

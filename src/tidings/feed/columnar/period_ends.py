@@ -26,11 +26,11 @@ def ends_for(calendar: Calendar | None, times: Int64s) -> Int64s:
     """Return the ends of the periods that contain some instants, in order."""
     if calendar is None:
         return NO_PERIODS
-    ends, different = list[int](), np.unique(times)
+    ends, instants = list[int](), np.unique(times)
     place = 0
-    while place < len(different):
-        ends.append(calendar.period(int(different[place])).end)
-        place = int(np.searchsorted(different, ends[-1]))
+    while place < len(instants):
+        ends.append(calendar.period(int(instants[place])).end)
+        place = int(np.searchsorted(instants, ends[-1]))
     return np.array(ends, np.int64)
 
 

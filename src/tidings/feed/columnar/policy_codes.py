@@ -39,7 +39,7 @@ DECAY_CODES: Final = {
     "polynomial": (timing.POLYNOMIAL, "exponent"),
     "logarithmic": (timing.LOGARITHMIC, None),
 }
-RULES: Final = {
+CHOICE_RULES: Final = {
     "divrank": layout.NEAREST,
     "maxmin": layout.LEAST,
     "maxsum": layout.SUM,
@@ -114,7 +114,7 @@ def diversity_codes(policy: Policy, codes: PolicyCodes) -> DiversityCodes:
     greedily without decay, or by votes, which depend on the order of ranks only.
     """
     part: Any = policy.diversify
-    rule = RULES[part.name]
+    rule = CHOICE_RULES[part.name]
     slides = codes.window in (SLIDING, CONTINUOUS, BEST) and not codes.leave
     greedy = rule <= layout.MEAN and policy.decay.name == "none" and policy.k > 1
     keeps = slides and (greedy or rule == layout.VOTES)
@@ -124,7 +124,7 @@ def diversity_codes(policy: Policy, codes: PolicyCodes) -> DiversityCodes:
 
 def search_codes(policy: Policy) -> SearchCodes | None:
     """Return the diversifier of a policy as numbers if its rule of choice is not greedy."""
-    rule, alpha = RULES[policy.diversify.name], getattr(policy.diversify, "alpha", None)
+    rule, alpha = CHOICE_RULES[policy.diversify.name], getattr(policy.diversify, "alpha", None)
     radius = -1.0 if alpha is None else float(rounded(alpha))
     return None if rule <= layout.MEAN else SearchCodes(rule, radius)
 

@@ -99,7 +99,7 @@ def reserve_slab(owner: Any, pool: Pool, row: int) -> None:
 def has_many_gaps(slabs: Slabs, classes: Int64s) -> bool:
     """Return whether much of a pool is free slabs; `classes` are those of all rows.
 
-    To move the slabs of a growing pool together takes longer than to fill it, and where all of them
+    Moving the slabs of a growing pool together takes longer than filling it, and where all of them
     grow, those that they leave are taken by others.
     """
     owned = np.append(slabs.capacity, 0)[classes].sum()  # -1 is the class of a row without one

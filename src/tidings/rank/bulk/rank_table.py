@@ -231,7 +231,7 @@ class SpanPool:
         return Spans(self._firsts, self._values)
 
     def write(self, writer: Writer, numbers: int) -> None:
-        """Write the spans of the first `numbers` numbers to a file, one behind the other."""
+        """Write the spans of the first `numbers` numbers to a file, one after the other."""
         self._make_room(numbers)
         firsts, sizes = self._firsts[:numbers], self._sizes[:numbers]
         writer.array("firsts", np.where(firsts < 0, -1, offsets(sizes)[:-1]))
