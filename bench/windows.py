@@ -19,6 +19,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
@@ -214,9 +216,8 @@ class TableStream:
             np.full(self.size, self.subscription, np.int32),
         )
         slots, sequences = np.array([self.feeds.slot(event(self.at))]), np.array([self.at])
-        found, seconds = timed(
-            lambda: self.feeds.offer_matches(matches, slots, sequences), self.clock
-        )
+        offered = OfferedEvents(matches, slots, sequences)
+        found, seconds = timed(lambda: self.feeds.offer_matches(offered), self.clock)
         self.feeds.advance(Moment(self.at * 1_000_000, self.at))
         self.feeds.take_verdicts()  # as an engine does, or those of rules would pile up
         self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)

@@ -18,6 +18,7 @@ from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, clipped, described
 from tidings.feed import Feeds
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.deliveries import NOTHING_DUE, DeliveryColumns, DuePage
 from tidings.feed.columnar.feeds import PreparedOffers, TableFeeds
 from tidings.feed.columnar.kernels.layout import ORDER
@@ -425,7 +426,7 @@ class ArrayHandoff:
         matched = np.flatnonzero(matches.starts[1:] - matches.starts[:-1])
         slots[matched] = self._feeds.slots_of([run.events[place] for place in matched.tolist()])
         sequences = np.array([now.sequence for now in run.moments], np.int64)
-        prepared = self._feeds.prepare(matches, slots, sequences)
+        prepared = self._feeds.prepare(OfferedEvents(matches, slots, sequences))
         self._quality.matched_rows(matches.ranks)
         due = try_call(self._offer_prepared, matches, prepared)
         return StageFailure(due.reason) if isinstance(due, Failure) else due

@@ -27,6 +27,7 @@ from tidings.engine.stages import Step
 from tidings.engine.standing import Offered, Recollection
 from tidings.engine.standing import replay as replay_window
 from tidings.errors import InvalidPolicy
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match, Subscription
@@ -180,7 +181,8 @@ class InterestReplay:
         numbers = feeds.tables.matched.hold(matched.subscriptions)
         matches = matched.matches._replace(matched=numbers[matched.matches.matched])
         sequences = np.array([now.sequence for now in matched.moments], np.int64)
-        batch = feeds.offer_matches(matches, feeds.slots_of(matched.events), sequences)
+        slots = feeds.slots_of(matched.events)
+        batch = feeds.offer_matches(OfferedEvents(matches, slots, sequences))
         deliveries = (batch.objects() if len(batch) else []) + feeds.advance(self.recording.now)
         if reason := feeds.set_aside.get(self.subscriber):
             raise InvalidPolicy(reason)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.engine.quality import measure_sets
+from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.deliveries import delivery_table
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.policy_key import needs_attributes
@@ -148,7 +149,7 @@ class VariantFeeds:
                 subscribers=(ranked.subscribers + variant * self._count).astype(np.int32),
                 matched=self._subscriptions[ranked.matched],
             )
-            batch = self._feeds.offer_matches(renumbered, slots, sequences)
+            batch = self._feeds.offer_matches(OfferedEvents(renumbered, slots, sequences))
             if len(batch):
                 self._delivered[variant].append(delivery_table(batch, self._feeds.tables))
         now_us = int(self._recording.published_us[chunk.stop - 1])

@@ -141,7 +141,7 @@ def test_columns_agree_with_objects(data: st.DataObject) -> None:
     table = TableFeeds()
     enrolled(table, {name: data.draw(policies(window, plain_or_diverse)) for name in "uvw"})
     stream = data.draw(streams("uvw"))
-    offered = table.offer_matches(*offers_of(table, stream))
+    offered = table.offer_matches(offers_of(table, stream))
     assert delivery_table(offered, table.tables) == deliveries_to_table(offered.objects())
     if stream:
         due = table.advance_columns(stream[-1].now)

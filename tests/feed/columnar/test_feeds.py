@@ -114,7 +114,7 @@ def test_columns_deliver_like_objects(data: st.DataObject) -> None:
     stream = data.draw(streams("uvw"))
     table, plain = table_of(policies_by_name), enrolled(PlainFeeds(), policies_by_name)
     expected = plain.offer_many([offer for step in stream for offer in step.offers(plain)])
-    batch = table.offer_matches(*offers_of(table, stream))
+    batch = table.offer_matches(offers_of(table, stream))
     assert len(batch) == len(expected)
     assert batch.objects() == expected
     assert batch.rank.tolist() == [delivery.rank for delivery in expected]
@@ -125,10 +125,10 @@ def test_columns_deliver_like_objects(data: st.DataObject) -> None:
 def test_old_deliveries_are_not_turned_into_wrong_objects() -> None:
     table = table_of({"u": Policy(k=1, window={"name": "sliding", "length": 1})})
     stream = long_stream(3, "u", 300)
-    first = table.offer_matches(*offers_of(table, stream[:4]))
+    first = table.offer_matches(offers_of(table, stream[:4]))
     assert first.objects()
     for step in stream[4:]:
-        table.offer_matches(*offers_of(table, [step]))
+        table.offer_matches(offers_of(table, [step]))
         table.advance(step.now)
     with pytest.raises(TidingsError, match="these deliveries are old"):
         first.objects()
@@ -154,7 +154,7 @@ def test_the_number_of_a_dropped_subscriber_is_refused() -> None:
     rows = offers_of(table, [Step(step.event, 1, {"u": 0.5}, {"u": ()})])
     table.drop("u")
     with pytest.raises(InvalidSubscription, match="no longer enrolled"):
-        table.offer_matches(*rows)
+        table.offer_matches(rows)
 
 
 def skyband(matches: list[tuple[float, int]], k: int) -> int:
@@ -290,7 +290,8 @@ def test_a_full_window_of_a_hundred_takes_at_most_two_kilobytes(decay: Any) -> N
             np.arange(2001),
             np.full(2000, subscription, np.int32),
         )
-        table.offer_matches(matches, np.array([slot]), np.array([place + 1]))
+        offered = OfferedEvents(matches, np.array([slot]), np.array([place + 1]))
+        table.offer_matches(offered)
     assert (cohort_of(table).head[:2000, layout.HELD] == 100).all()
     assert cohort_of(table).nbytes / 2000 <= 2048
     assert len(table.snapshot()) / 2000 <= 2048

@@ -11,6 +11,7 @@ from tests.feed.columnar.kernels.windows import event_table
 
 from tidings.feed.columnar.cohort_arrays import CohortOutput, DeliveryBuffer
 from tidings.feed.columnar.kernels.layout import END, NEVER, RING_CLASS, SEEN, SIZE, SLAB_CLASS
+from tidings.feed.columnar.period_ends import open_ends
 from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.policy import Policy
 from tidings.window import Moment
@@ -83,7 +84,7 @@ def test_a_restored_cohort_goes_on_alike(window: Any, batch: list[Offered], cut:
     cohort.offer(offers_of(batch[:cut]))
     state = cohort.columns(rows)
     twin.fill({name: column.copy() for name, column in state.items()}, state["handle"])
-    assert twin.open_ends().tolist() == cohort.open_ends().tolist()
+    assert open_ends(twin.head).tolist() == open_ends(cohort.head).tolist()
     assert sorted(twin.handles().tolist()) == sorted(cohort.handles().tolist())
     for name, column in twin.columns(rows).items():
         assert column.tolist() == state[name].tolist(), name
@@ -96,7 +97,8 @@ def test_a_restored_cohort_goes_on_alike(window: Any, batch: list[Offered], cut:
 
 def test_deliveries_have_the_numbers_of_their_subscribers():
     cohort = cohort_of(WINDOWS[0])
-    made = cohort.deliveries(cohort.offer(offers_of([(1, 4, 0.5), (0, 5, 0.5)])))
+    output = cohort.offer(offers_of([(1, 4, 0.5), (0, 5, 0.5)]))
+    made = output.deliveries(cohort.subscriber, "sliding")
     assert made.subscriber.tolist() == [101, 100]
     assert made.window == "sliding"
 
@@ -114,7 +116,7 @@ def test_open_ends_are_listed_by_row(window):
     cohort = cohort_of(window, rows=3)
     output = cohort.offer(offers_of([(2, 4, 0.5), (0, 13, 0.5)]))
     assert output.ends.tolist() == [[2, 3], [0, 6]]
-    assert cohort.open_ends().tolist() == [[0, 6], [2, 3]]
+    assert open_ends(cohort.head).tolist() == [[0, 6], [2, 3]]
 
 
 def test_bytes_are_counted_with_their_pools():

@@ -21,7 +21,6 @@ from tidings.feed.columnar.cohort_arrays import (
     run_kernel,
     take_last,
 )
-from tidings.feed.columnar.deliveries import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable, FeatureCache
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
@@ -38,7 +37,6 @@ from tidings.feed.columnar.kernels.diverse_windows import (
     offer_diverse_sliding,
 )
 from tidings.feed.columnar.kernels.layout import (
-    END,
     HELD,
     LAST,
     NEVER,
@@ -58,7 +56,6 @@ from tidings.feed.columnar.period_ends import (
     NO_PERIODS,
     calendar_of,
     ends_for,
-    first_end,
     set_starts,
 )
 from tidings.feed.columnar.slab_pools import (
@@ -298,19 +295,6 @@ class DiverseCohort:
         capacity = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
         if self._dense and (capacity > DENSE or held >= capacity == DENSE):
             check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
-
-    def deliveries(self, output: CohortOutput) -> CohortDeliveries:
-        """Return the output with the numbers of the subscribers."""
-        return output.deliveries(self.subscriber, self.policy.window.name)
-
-    def end_after(self, position: int) -> int:
-        """Return the first end that a match from a position onwards can wait for."""
-        return first_end(self.calendar, self.codes, position)
-
-    def open_ends(self) -> Int64s:
-        """Return (row, end) of the open periods and steps."""
-        rows = np.flatnonzero(self.head[:, END] != NEVER)
-        return np.stack([rows, self.head[rows, END]], axis=1)
 
     def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
         """Return the state of some rows without free places, in order of arrival."""

@@ -13,7 +13,7 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.arrays import Ragged
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
-from tidings.feed.columnar.cohort_arrays import OfferRows, read_offers
+from tidings.feed.columnar.cohort_arrays import OfferedEvents, OfferRows, read_offers
 from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
 from tidings.feed.columnar.deliveries import (
     CohortDeliveries,
@@ -26,7 +26,7 @@ from tidings.feed.columnar.event_table import EventTable, check_content, read_fo
 from tidings.feed.columnar.id_tables import EnrolledSubscribers, MatchedSets
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TIME, Offers
 from tidings.feed.columnar.peek import current_diverse, current_ranked
-from tidings.feed.columnar.period_ends import Deadlines
+from tidings.feed.columnar.period_ends import Deadlines, first_end
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.rules.table import CohortOffers, RuleTable, grouped
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
@@ -36,7 +36,6 @@ from tidings.feed.protocol import Offer, report_set_aside
 from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
-from tidings.rank.matches import Matches
 from tidings.rules import Verdict
 from tidings.window import Moment
 
@@ -247,25 +246,21 @@ class TableFeeds:
         batch = self._offer_groups(groups, rows, handles)
         return batch.objects() if len(batch) else []
 
-    def offer_matches(
-        self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
-    ) -> DeliveryBatch:
+    def offer_matches(self, offered: OfferedEvents) -> DeliveryBatch:
         """Offer matches in order of publication; return the deliveries as columns.
 
-        Subscribers and subscriptions are numbers of these feeds. `event_slots` and
-        `event_sequences` have one value per event: its slot, and the publications so far.
+        Subscribers and subscriptions are numbers of these feeds.
         """
-        return self.offer_prepared(self.prepare(matches, event_slots, event_sequences))
+        return self.offer_prepared(self.prepare(offered))
 
-    def prepare(
-        self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
-    ) -> PreparedOffers:
+    def prepare(self, offered: OfferedEvents) -> PreparedOffers:
         """Prepare matches that are offered next, as `offer_matches` does; no window changes.
 
         What may fail for an event fails here.
         """
+        matches = offered.matches
         sizes = matches.starts[1:] - matches.starts[:-1]
-        slots, sequences = event_slots.repeat(sizes), event_sequences.repeat(sizes)
+        slots, sequences = offered.slots.repeat(sizes), offered.sequences.repeat(sizes)
         rows = OfferRows(matches.subscribers, slots, matches.ranks, sequences)
         groups = self._checked_groups(rows)
         handles = self._handles(Ragged(matches.matched_starts, matches.matched))
@@ -352,9 +347,10 @@ class TableFeeds:
         until = until._replace(us=min(until.us, self.rules.quiet_until(start.us)))
         for cohort in self.cohorts.arrays():
             if cohort.step_axis == TIME:
-                until = until._replace(us=min(until.us, cohort.end_after(start.us)))
+                end = first_end(cohort.calendar, cohort.codes, start.us)
+                until = until._replace(us=min(until.us, end))
             elif cohort.step_axis == PUBLISHED:
-                end = cohort.end_after(start.sequence - 1)
+                end = first_end(cohort.calendar, cohort.codes, start.sequence - 1)
                 until = until._replace(sequence=min(until.sequence, end))
         return until
 
@@ -508,7 +504,7 @@ class TableFeeds:
         if not isinstance(indexes, slice):
             orders = output.rows.columns[:, ORDER]
             orders[:] = indexes[orders]
-        return cohort.deliveries(output)
+        return output.deliveries(cohort.subscriber, cohort.policy.window.name)
 
     def _offer_objects(
         self,
@@ -538,7 +534,7 @@ class TableFeeds:
             return self._all_failed(number, narrow_rows, error)
         self.schedule(number, output.ends)
         self._put_aside(number, output.failed)
-        deliveries = cohort.deliveries(output)
+        deliveries = output.deliveries(cohort.subscriber, cohort.policy.window.name)
         deliveries.columns[:, ORDER] = self.tables.subscribers.order[deliveries.subscriber]
         return deliveries
 

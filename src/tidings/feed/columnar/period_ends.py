@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
-from tidings.feed.columnar.kernels.layout import START, STOP, PolicyCodes
+from tidings.feed.columnar.kernels.layout import END, NEVER, START, STOP, PolicyCodes
 from tidings.model.calendar import Calendar
 
 NO_PERIODS: Final = np.zeros(0, np.int64)
@@ -39,6 +39,12 @@ def first_end(calendar: Calendar | None, codes: PolicyCodes, position: int) -> i
     if calendar is not None:
         return calendar.period(position).end
     return codes.origin + ((position - codes.origin) // codes.step + 1) * codes.step
+
+
+def open_ends(head: Int64s) -> Int64s:
+    """Return (row, end) of the rows with an open period or step; `head` is that of a cohort."""
+    rows = np.flatnonzero(head[:, END] != NEVER)
+    return np.stack([rows, head[rows, END]], axis=1)
 
 
 def set_starts(calendar: Calendar | None, columns: Int64s) -> None:

@@ -16,7 +16,6 @@ from tidings.feed.columnar.cohort_arrays import (
     run_kernel,
     take_last,
 )
-from tidings.feed.columnar.deliveries import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
@@ -51,7 +50,6 @@ from tidings.feed.columnar.period_ends import (
     NO_PERIODS,
     calendar_of,
     ends_for,
-    first_end,
     set_starts,
 )
 from tidings.feed.columnar.slab_pools import (
@@ -215,15 +213,6 @@ class RankedCohort:
         set_starts(self.calendar, output.rows.columns)
         return output
 
-    def end_after(self, position: int) -> int:
-        """Return the first end that a match from a position onwards can wait for."""
-        return first_end(self.calendar, self.codes, position)
-
-    def open_ends(self) -> Int64s:
-        """Return (row, end) of the open periods and steps."""
-        rows = np.flatnonzero(self.head[:, END] != NEVER)
-        return np.stack([rows, self.head[rows, END]], axis=1)
-
     def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
         """Return the state of some rows without unused cells."""
         head, cells = self.head[rows[:, None], COUNTERS], self.entries(rows)
@@ -259,10 +248,6 @@ class RankedCohort:
     def _assign_slabs(self, pool: Pool, rows: Int64s) -> None:
         assign_slabs(self, pool, rows)
         lengthen(self, pool.arrays, pool_size(int(pool.slabs.used[0])))
-
-    def deliveries(self, output: CohortOutput) -> CohortDeliveries:
-        """Return the output with the numbers of the subscribers."""
-        return output.deliveries(self.subscriber, self.policy.window.name)
 
     def entries(self, rows: Int64s) -> Int64s:
         """Return the cells of the lists of some rows, best first."""

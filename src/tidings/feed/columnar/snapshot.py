@@ -28,6 +28,7 @@ from tidings.feed.columnar.cohort_registry import CohortRegistry
 from tidings.feed.columnar.deliveries import IdTables
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels.layout import NEVER
+from tidings.feed.columnar.period_ends import open_ends
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.rules.columns import check_rules, fill_rules, rule_columns
 from tidings.feed.columnar.rules.table import RuleTable
@@ -372,4 +373,4 @@ def _fill(feeds: FeedTables, number: int, parts: Sequence[Arrays]) -> None:
     else:
         check_ranked(cohort, part)
     cohort.fill(part, handles)
-    feeds.schedule(number, cohort.open_ends())
+    feeds.schedule(number, open_ends(cohort.head))

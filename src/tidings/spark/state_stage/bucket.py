@@ -276,7 +276,7 @@ class Bucket:
         feeds, tables = self.feeds, list[pa.Table]()
         sequence = self.ticks.sequence_at(batch.us, batch.sequence)
         if len(batch.events):
-            delivered = feeds.offer_matches(*self._renumbered(batch, sequence))
+            delivered = feeds.offer_matches(self._renumbered(batch, sequence))
             tables.append(outcomes.deliveries(delivered, feeds.tables))
         if self.watermark_us is not None:
             self.ticks.pass_until(self.watermark_us, int(sequence[-1]) if len(sequence) else 0)
