@@ -163,6 +163,24 @@ def test_a_server_that_restarts_is_waited_for(server: NatsServer, stream: str) -
         assert [len(batch) for span in spans for batch in open_one.read(span)] == [2]
 
 
+def test_a_connection_that_breaks_within_a_range_is_replaced(
+    server: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.sources.jetstream._PAGE", 3)
+    names = [f"e{number}" for number in range(10)]
+    server.send(stream, names)
+    with proxy_to(server.address) as proxy:
+        through = NatsServer(f"nats://127.0.0.1:{proxy.port}")
+        patient = reader(through, stream, patienceMs="600000")
+        [span] = patient.spans(patient.starting("latest"), patient.latest())
+        found = list[str]()
+        for batch in patient.read(span):
+            found += [value.decode() for value in batch.column("value").to_pylist()]
+            proxy.down()
+            proxy.up()
+    assert found == names
+
+
 def test_a_wrong_password_is_refused_without_being_shown(tmp_path: Path) -> None:
     with running_nats(tmp_path, "--user", "ann", "--pass", "right") as guarded:
         options = {"servers": guarded.address, "stream": "S", "user": "ann"}

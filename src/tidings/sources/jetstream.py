@@ -8,8 +8,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from nats.errors import Error as NatsError
@@ -170,12 +171,22 @@ class JetStreamReader:
         """Return the numbers of the first and the last message."""
 
         async def ask() -> tuple[int, int]:
-            async with self._connected() as stream:
-                state = (await stream.stream_info(self._options.stream)).state
-                return state.first_seq, state.last_seq
+            async with self._connected() as connection:
+                info = await connection.answer(connection.stream.stream_info(self._options.stream))
+                return info.state.first_seq, info.state.last_seq
 
         with asyncio.Runner() as runner:
-            return self._run(runner, ask)
+            return self._run(runner, partial(self._patiently, ask))
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of some work, which begins again if its connection breaks."""
+        deadline = self._deadline()
+        while True:
+            try:
+                return await work()
+            except _LostError:
+                if time.monotonic() > deadline:
+                    raise
 
     def _run(self, runner: asyncio.Runner, work: Callable[[], Awaitable[T]]) -> T:
         """Run some work; errors of the client become ours, without a context that shows options."""
@@ -194,11 +205,14 @@ class JetStreamReader:
         servers = ", ".join(self._options.servers)
         raise SourceError(f"{NATS}: {servers}: {self._options.hide(failure)}")
 
+    def _deadline(self) -> float:
+        return time.monotonic() + self._options.patience_s
+
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Any]:
-        options, failures = self._options, list[str]()
+    async def _connected(self) -> AsyncIterator["_Connection"]:
+        options, failures, lost = self._options, list[str](), asyncio.Event()
         client: Any = NatsClient()
-        deadline = time.monotonic() + options.patience_s
+        deadline = self._deadline()
 
         async def note(error: Exception) -> None:
             failures.append(str(error) or type(error).__name__)
@@ -208,6 +222,9 @@ class JetStreamReader:
             if (is_wrong or time.monotonic() > deadline) and not client.is_connected:
                 raise error  # which ends the attempts to connect
 
+        async def note_loss() -> None:
+            lost.set()
+
         try:
             await client.connect(
                 list(options.servers),
@@ -216,6 +233,7 @@ class JetStreamReader:
                 max_reconnect_attempts=1 + int(options.patience_s / _PAUSE_S),
                 reconnect_time_wait=_PAUSE_S,
                 error_cb=note,
+                disconnected_cb=note_loss,
                 **options.account,
             )
         except _ERRORS as error:
@@ -224,12 +242,46 @@ class JetStreamReader:
             reasons = "; ".join(dict.fromkeys([*failures, str(error) or type(error).__name__]))
             raise ConnectionError(f"no connection ({reasons})") from None
         try:
-            yield client.jetstream(timeout=options.patience_s)
+            yield _Connection(client.jetstream(timeout=options.patience_s), lost)
         finally:
             await client.close()
 
     async def _pages(self, span: Span) -> AsyncIterator[list[Any]]:
-        """Yield the messages of a range in order, some at a time."""
+        """Yield the messages of a range in order, some at a time.
+
+        After a connection has broken, another one goes on behind the last message.
+        """
+        start, deadline = span.start, self._deadline()
+        while start < span.end:
+            try:
+                async with self._connected() as connection:
+                    async for page in self._pages_of(connection, replace(span, start=start)):
+                        yield page
+                        start, deadline = _number(page[-1]) + 1, self._deadline()
+                    return
+            except _LostError:
+                if time.monotonic() > deadline:
+                    raise
+
+    async def _pages_of(self, connection: "_Connection", span: Span) -> AsyncIterator[list[Any]]:
+        """Yield the messages of a range as long as a connection holds."""
+        subscription = await connection.answer(self._subscribe(connection.stream, span))
+        pending = (await connection.answer(subscription.consumer_info())).num_pending
+        while pending:
+            most = min(_PAGE, pending, span.end - span.start)
+            messages = await connection.answer(
+                subscription.fetch(most, timeout=self._options.patience_s)
+            )
+            within = [message for message in messages if _number(message) < span.end]
+            if within:
+                yield within
+            if _number(messages[-1]) >= span.end - 1:
+                return
+            pending = messages[-1].metadata.num_pending
+
+    async def _subscribe(self, stream: Any, span: Span) -> Any:
+        """Return a subscription that begins with the first message of a range."""
+        await self._check_start(stream, span)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=span.start,
@@ -238,27 +290,9 @@ class JetStreamReader:
             mem_storage=True,
             num_replicas=1,
         )
-        async with self._connected() as stream:
-            await self._check_start(stream, span)
-            subscription = await stream.pull_subscribe(
-                self._options.subject or ">", stream=self._options.stream, config=config
-            )
-            pending = (await subscription.consumer_info()).num_pending
-            while pending:
-                messages = await subscription.fetch(
-                    min(_PAGE, pending, span.end - span.start), timeout=self._options.patience_s
-                )
-                numbers = [message.metadata.sequence.stream for message in messages]
-                within = [
-                    message
-                    for message, number in zip(messages, numbers, strict=True)
-                    if number < span.end
-                ]
-                if within:
-                    yield within
-                if numbers[-1] >= span.end - 1:
-                    return
-                pending = messages[-1].metadata.num_pending
+        return await stream.pull_subscribe(
+            self._options.subject or ">", stream=self._options.stream, config=config
+        )
 
     async def _check_start(self, stream: Any, span: Span) -> None:
         """Refuse a range whose first messages the stream has dropped, if that is a loss."""
@@ -266,6 +300,36 @@ class JetStreamReader:
         if first > span.start and self._options.fail_on_data_loss:
             reason = f"stream {span.topic} begins with message {first}, after {span.start}"
             raise data_loss(NATS, reason)
+
+
+class _LostError(ConnectionError):
+    """A connection broke before the answer came."""
+
+
+class _Connection(NamedTuple):
+    """A connection to a stream, and what is set when it breaks."""
+
+    stream: Any
+    lost: asyncio.Event
+
+    async def answer(self, question: Awaitable[T]) -> T:
+        """Return the answer to a question; one that a broken connection lost would never come."""
+        asked = asyncio.ensure_future(question)
+        gone = asyncio.create_task(self.lost.wait())
+        try:
+            await asyncio.wait((asked, gone), return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                return asked.result()
+            raise _LostError("the connection broke")
+        finally:
+            asked.cancel()
+            gone.cancel()
+            await asyncio.gather(asked, gone, return_exceptions=True)
+
+
+def _number(message: Any) -> int:
+    number: int = message.metadata.sequence.stream
+    return number
 
 
 def _batch(messages: Sequence[Any]) -> pa.RecordBatch:
