@@ -55,13 +55,20 @@ class ForkedProcess:
         return code
 
 
-def start(config: Path, engine: str = "local") -> Run:
-    """Start a run in a process of its own."""
+def start(config: Path, engine: str = "local", *, stays_after: int | None = None) -> Run:
+    """Start a run in a process of its own.
+
+    A local one may stay, until it is killed, between the output and the end of the first batch with
+    a number larger than `stays_after`.
+    """
     folder, given = config.parent, ["--engine", engine, str(config)]
     if engine == "local":
         command = [*COMMAND, *given]
         values = SimpleNamespace(
-            command=command, output=str(folder / "output"), environment=environ()
+            command=command,
+            output=str(folder / "output"),
+            environment=environ(),
+            stays_after=stays_after,
         )
         arguments = (str(RUN), {"GIVEN": values}, "__main__")
         forked = SERVER.Process(target=runpy.run_path, args=arguments, daemon=True)

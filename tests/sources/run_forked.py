@@ -13,6 +13,19 @@ if __name__ == "__main__":
     os.dup2(output, 2)
     sys.argv = given.command
 
-    from tidings.app.cli import main  # what goes wrong with it is written to the file
+    # What goes wrong with these is written to the file.
+    from threading import Event
+    from typing import Any
 
+    from tidings.app.cli import main
+    from tidings.app.run.local_messages import BatchPlan, LocalProgress
+
+    finish = LocalProgress.finish
+
+    def finish_or_stay(progress: LocalProgress, planned: BatchPlan, state: dict[str, Any]) -> None:
+        if given.stays_after is not None and planned.number > given.stays_after:
+            Event().wait()  # until the kill, which the test could otherwise be too late for
+        finish(progress, planned, state)
+
+    LocalProgress.finish = finish_or_stay  # type: ignore[method-assign, assignment]
     main()
