@@ -1,5 +1,6 @@
 """Snapshots of an engine are read back, or refused with the reason."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tidings import Engine, Policy, Subscriber
 from tidings.engine.snapshot import check_same, opened, sealed
 from tidings.errors import StateError
+from tidings.feed import FEEDS
 
 STATE: dict[str, Any] = {
     "subscribers": [],
@@ -72,3 +74,42 @@ def test_parts_that_many_subscribers_share_are_restored() -> None:
     restored = Engine()
     restored.restore(state)
     assert restored.snapshot() == engine.snapshot()
+
+
+@pytest.mark.parametrize("feeds", FEEDS)
+@pytest.mark.parametrize("diversify", ["none", "divrank", "maxdivrel", "maxsum", "maxdivrel-lsh"])
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        {"name": "graph", "lambda": 1, "aggregate": "sum"},
+        {"name": "relaxed"},
+        {
+            "name": "preference",
+            "aggregate": "sum",
+            "weights": {f"s{number}": 1e100 for number in range(20)},
+        },
+        {"name": "exact"},
+    ],
+)
+def test_the_largest_ranks_are_restored(feeds: str, diversify: str, scorer: Any) -> None:
+    window = {"name": "sliding", "length": 4}
+    policy = {"k": 2, "scorer": scorer, "window": window, "diversify": diversify}
+    engine, restored = Engine(feeds=feeds), Engine(feeds=feeds)
+    engine.subscribe({"id": "ann", "policy": policy})
+    weights = {
+        f"{side}{number}": 10**power
+        for side, power in (("a", 50), ("b", -50))
+        for number in range(10)
+    }
+    parts = [[f"{name} = 1", weight] for name, weight in weights.items()]
+    engine.add({"id": "all", "subscriber": "ann", "any": parts, "score": 1e100})
+    for number in range(20):
+        engine.add({"id": f"s{number}", "subscriber": "ann", "any": [[f"a{number} = 1", 1e50]]})
+    events = [
+        {"id": f"e{number}", "published_at": number, "attributes": dict.fromkeys(weights, 1)}
+        for number in range(6)
+    ]
+    assert engine.publish_many(events[:4])
+    restored.restore(json.loads(json.dumps(engine.snapshot())))
+    assert restored.publish_many(events[4:]) == engine.publish_many(events[4:])
+    assert engine.set_aside == {}

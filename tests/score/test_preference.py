@@ -190,7 +190,14 @@ def test_the_rank_aggregates_the_most_specific_matching_subscriptions(
     [
         ({"aggregate": "median"}, "aggregate is one of 'max', 'mean', 'min', 'sum', not 'median'"),
         ({"aggregate": ["max"]}, r"aggregate is one of .*, not \['max'\]"),
-        ({"aggregate": "sum", "weights": {"s1": -1}}, "the weight of s1 is at least 0, not -1"),
+        (
+            {"aggregate": "sum", "weights": {"s1": -1}},
+            r"the weight of s1 is between 0 and 1e\+100, not -1",
+        ),
+        (
+            {"aggregate": "sum", "weights": {"s1": 1e101}},
+            r"the weight of s1 is between 0 and 1e\+100, not 1e\+101",
+        ),
         ({"weights": {"s1": 1}}, "weights go with the aggregate sum, not max"),
     ],
 )

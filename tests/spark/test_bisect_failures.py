@@ -164,7 +164,7 @@ def test_a_scorer_that_fails_costs_only_its_owner_that_event():
         ),
         (
             "subscriber 'quin' did not get event 'e03': its scorer failed: a scorer must return a "
-            "finite rank of at least 0, not inf"
+            "rank between 0 and 1e+150, not inf"
         ),
     ]
     assert {each["record"]["subscriber"] for each in dead} == {"pat", "quin"}

@@ -30,7 +30,9 @@ from tidings.model.values import (
 
 T = TypeVar("T")
 State = Literal["active", "inactive", "dead"]
-_MOST: Final = 1e100
+_MOST_SCORE: Final = 1e100
+_MOST_WEIGHT: Final = 1e50
+"""The scorer `graph` divides weights; quotients are at most 1e100, too."""
 _LARGEST_PLAIN: Final = 1e300
 STATES: Final = ("active", "inactive", "dead")
 LAST_SEQUENCE: Final = (1 << 61) - 1
@@ -255,7 +257,7 @@ class Weighted:
 
     @validate.guarded_by(InvalidSubscription)
     def __post_init__(self) -> None:
-        _set(self, weight=_scaled("the weight", self.weight, 1 / _MOST))
+        _set(self, weight=_scaled("the weight", self.weight, _MOST_WEIGHT, 1 / _MOST_WEIGHT))
         validate.choice("the state", self.state, STATES, InvalidSubscription)
         if not isinstance(self.predicate, Predicate):
             raise InvalidSubscription(f"expected a predicate, not {shown(self.predicate)}")
@@ -298,7 +300,7 @@ class Subscription:
             rank = validate.number(f"{label}: prefrank", self.prefrank, InvalidSubscription, high=1)
             _set(self, prefrank=rank)
         if self.score is not None:
-            _set(self, score=_scaled(f"{label}: score", self.score))
+            _set(self, score=_scaled(f"{label}: score", self.score, _MOST_SCORE))
         try:
             if isinstance(self.where, Condition):
                 check_condition(self.where, limits)
@@ -368,11 +370,11 @@ def _entries(value: Any, limits: Limits) -> Sequence[Any]:
     return entries
 
 
-def _scaled(what: str, value: object, least: float = 0.0) -> float:
+def _scaled(what: str, value: object, most: float, least: float = 0.0) -> float:
     """Check a score or weight; its bounds keep sums, means and ratios finite."""
     number = validate.number(what, value, InvalidSubscription)
-    if number and not least <= number <= _MOST:
-        bounds = f"0 or between {least:g} and {_MOST:g}" if least else f"at most {_MOST:g}"
+    if number and not least <= number <= most:
+        bounds = f"0 or between {least:g} and {most:g}" if least else f"at most {most:g}"
         raise InvalidSubscription(f"{what} is {bounds}, not {shown(value)}")
     return number
 

@@ -21,6 +21,8 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "sum": lambda ranks: rounded(math.fsum(ranks)),
 }
 
+_MOST_WEIGHT: Final = 1e100
+"""Sums of many weights stay finite, as ranks must."""
 _NAMED: Final = 8
 """How many items of a long cycle an error names at each end."""
 
@@ -49,7 +51,7 @@ class Preference:
         weights = validate.mapping(rule, self.weights, InvalidPolicy)
         for subscription, weight in weights.items():
             validate.name("the id of a subscription with a weight", subscription, InvalidPolicy)
-            validate.number(f"the weight of {subscription}", weight)
+            validate.number(f"the weight of {subscription}", weight, high=_MOST_WEIGHT)
         object.__setattr__(self, "weights", weights)
         if self.weights and self.aggregate != "sum":
             raise InvalidPolicy(f"weights go with the aggregate sum, not {self.aggregate}")

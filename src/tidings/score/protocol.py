@@ -1,15 +1,16 @@
 """The protocols of scorers and decays: how much a subscriber wants an event, and how it fades."""
 
 from collections.abc import Sequence
-from math import inf
 from numbers import Real
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from tidings.errors import InvalidPolicy, shown
 from tidings.model.records import Event, Subscription
 
 Prefers = Sequence[tuple[str, str]]
 """Pairs of subscription ids, the preferred one first."""
+_MOST_RANK: Final = 1e150
+"""The squares of ranks, and their sums over a window, stay finite."""
 
 
 class Ranker(Protocol):
@@ -36,9 +37,11 @@ def checked_rank(rank: object) -> float | None:
     """Return a rank that a scorer computed; refuse one that cannot be compared with others."""
     if rank is None:
         return None
-    if isinstance(rank, Real) and 0 <= float(rank) < inf:
+    if isinstance(rank, Real) and 0 <= float(rank) <= _MOST_RANK:
         return float(rank)
-    raise InvalidPolicy(f"a scorer must return a finite rank of at least 0, not {shown(rank)}")
+    raise InvalidPolicy(
+        f"a scorer must return a rank between 0 and {_MOST_RANK:g}, not {shown(rank)}"
+    )
 
 
 class Decay(Protocol):
