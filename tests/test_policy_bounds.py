@@ -85,6 +85,14 @@ def test_what_would_take_the_memory_or_never_end_is_refused(form: dict[str, Any]
             {"rules": [{"name": "quota", "n": 1, "per": "999ms"}]},
             "quota: per is 999ms, below the limit period_us = 1s",
         ),
+        (
+            {"rules": [{"name": "quota", "n": 1, "per": "367d"}]},
+            "quota: per in microseconds .* window_us",
+        ),
+        (
+            {"window": {"name": "periodic", "at": ["08:00", "23:59:59.5", "00:00"]}},
+            "the time between two of `at` is 500ms, below the limit period_us = 1s",
+        ),
         ({"rules": [{"name": "different", "within": "367d"}]}, "different: within .* window_us"),
         (
             {"k": 2, "window": {"name": "sliding", "length": 9}, "rules": ["quiet"]} | OPTIMAL,

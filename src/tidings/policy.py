@@ -48,6 +48,9 @@ def check_window(window: Any, limits: Limits, *, steady: bool = True) -> None:
             _check_length(f"{window.name}: {name}", size, limits)
     if window.name == "periodic" and window.length is not None:
         _check_period("periodic: length", window.length, limits)
+    if window.name == "periodic" and window.at:
+        shortest = Length(us=window.periods.shortest_us)
+        _check_period("periodic: the time between two of `at`", shortest, limits)
     if window.name == "jumping":
         _check_period("jumping: step", window.step, limits)
         _check_steps(window.length, window.step, limits)
@@ -88,6 +91,7 @@ def read_rules(rules: object, limits: Limits) -> tuple[RulePart, ...]:
             limits.check("k", part.n, "quota: n", InvalidPolicy)
             if isinstance(part.per, Length):
                 _check_period("quota: per", part.per, limits)
+                _check_length("quota: per", part.per, limits)
         if isinstance(part, Different):
             _check_length("different: within", part.within, limits)
     return parts

@@ -226,6 +226,35 @@ def test_limits_hold_for_forms_and_for_objects() -> None:
     assert "limit attributes = 1" in engine.dead_letters[-1].reason
 
 
+@pytest.mark.parametrize(
+    ("limit", "condition", "value"),
+    [
+        ("string_bytes", None, "x" * 81),
+        ("record_bytes", None, ["xxxxx"] * 9),
+        ("list_values", None, list(range(9))),
+        ("conjunction_predicates", " and ".join(f"a{number} = 1" for number in range(9)), None),
+        ("in_values", f"a in {tuple(range(9))}", None),
+        ("predicates", " or ".join(f"a{number} = 1" for number in range(9)), None),
+    ],
+)
+def test_values_of_objects_are_within_the_limits_of_their_engine(
+    limit: str, condition: str | None, value: Any
+) -> None:
+    engine = Engine(limits=Limits(**{limit: 80 if "bytes" in limit else 8}))
+    engine.subscribe(Subscriber("ann", Policy()))
+    if condition:
+        for wish in (Subscription("s", "ann", condition), {"id": "s", "where": condition}):
+            form = wish if isinstance(wish, Subscription) else wish | {"subscriber": "ann"}
+            with pytest.raises(InvalidSubscription, match=rf"subscription s: .*limit {limit} = 8"):
+                engine.add(form)
+    else:
+        fine = [Event(f"e{number}", {"a": 1}, number) for number in range(9)]
+        engine.publish_many([*fine, Event("e9", {"a": value}, 9)])
+        engine.publish({"id": "e10", "published_at": 10, "attributes": {"a": value}})
+        reasons = [letter.reason for letter in engine.dead_letters]
+        assert [reason.count(f"limit {limit} = 8") for reason in reasons] == [1, 1]
+
+
 @both
 def test_a_change_that_fails_changes_nothing(
     index: str, feeds: str, monkeypatch: pytest.MonkeyPatch

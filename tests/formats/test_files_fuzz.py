@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import feather, parquet
+from pyarrow import csv, feather, parquet
 from tests.fuzz import cases
 from tests.mutation import try_all
 
@@ -25,7 +25,7 @@ from tidings.formats.files import (
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import Limits
-from tidings.model.records import Event
+from tidings.model.records import Event, Subscription
 
 pytestmark = pytest.mark.fuzz
 NUMBER = 20
@@ -236,3 +236,57 @@ def test_limits_hold_for_columns_too(tmp_path: Path) -> None:
     refused, taken = read_events(path, limits=Limits(string_bytes=50))
     assert isinstance(taken, Event)
     assert isinstance(refused, BadRecord)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet", ".arrow"])
+def test_records_of_every_kind_are_read_within_the_limits(tmp_path: Path, suffix: str) -> None:
+    def reasons(read: Any) -> list[str]:
+        found = read(path, limits=Limits.public())
+        return [each.reason if isinstance(each, BadRecord) else "" for each in found]
+
+    path = tmp_path / f"records{suffix}"
+    content: Any = "x"
+    for _ in range(9):
+        content = {"a": content}
+    events = [Event("e1", {"a": 1}, 0), Event("e2", {"a": 1}, 0, content=content)]
+    write_events([*events, Event("e3", {"a" * 8_001: 1}, 0)], path)
+    assert reasons(read_events)[0] == ""
+    assert "limit nesting = 8" in reasons(read_events)[1]
+    assert "limit string_bytes = 8,000" in reasons(read_events)[2]
+
+    policies = [{"k": 2}, {"k": 1_001}, {"window": {"name": "sliding", "length": 100_001}}]
+    people = [{"id": f"p{number}", "policy": policy} for number, policy in enumerate(policies)]
+    write_subscribers(map(loads_subscriber, people), path)
+    assert [reason[-19:] for reason in reasons(read_subscribers)] == [
+        "",
+        "the limit k = 1,000",
+        "ow_events = 100,000",
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet", ".arrow"])
+def test_conditions_are_read_within_the_limits_as_they_are_written(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"wishes{suffix}"
+    # Once parsed, neither the parentheses nor the spaces are left.
+    texts = ["a = 1", "(" * 9 + "a = 1" + ")" * 9, "a = " + " " * 8_000 + "1"]
+    forms = [
+        {"id": f"s{number}", "subscriber": "ann", "where": text}
+        for number, text in enumerate(texts)
+    ]
+    table = pa.Table.from_pylist(forms)
+    if suffix == ".csv":
+        csv.write_csv(table, path)
+    elif suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif suffix == ".arrow":
+        feather.write_feather(table, path)
+    else:
+        path.write_text("\n".join(map(json.dumps, forms)))
+    fine, deep, long = read_subscriptions(path, limits=Limits.public())
+    assert isinstance(fine, Subscription)
+    assert isinstance(deep, BadRecord)
+    assert "limit nesting = 8" in deep.reason
+    assert isinstance(long, BadRecord)
+    assert "_bytes = 8,000" in long.reason

@@ -41,7 +41,7 @@ def test_a_record_may_be_as_large_as_the_limits_and_no_larger():
         "list_values": {"a": [1, 2, 3, 4, 5]},
         "nesting": {"a": [[[1]]]},
     }
-    for name, record in refused.items():
+    for name, record in [*refused.items(), ("string_bytes", {"é" * 26: 1, "a" * 40: 1})]:
         with pytest.raises(InvalidForm, match=rf"event e1: .* above the limit {name} = "):
             limits.check_record(record, "event e1")
 

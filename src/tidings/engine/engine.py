@@ -32,7 +32,14 @@ from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
 from tidings.engine.stages import Stages, Step, StepRun
 from tidings.engine.standing import Recollection
-from tidings.errors import InvalidEvent, InvalidForm, InvalidSubscription, TidingsError, shown
+from tidings.errors import (
+    InvalidEvent,
+    InvalidForm,
+    InvalidSubscription,
+    TidingsError,
+    prefix_errors,
+    shown,
+)
 from tidings.feed import FEEDS
 from tidings.feed.columnar.deliveries import DuePage
 from tidings.formats.arrow import (
@@ -46,6 +53,7 @@ from tidings.formats.arrow import (
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
+from tidings.model.conditions.predicate import Condition
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.event_columns import detach
@@ -607,10 +615,9 @@ class Engine:
         if not isinstance(record, Subscription):
             return loads_subscription(record, limits)  # type: ignore[arg-type]
         limits.check("any_predicates", len(record.any or ()), "any", InvalidSubscription)
-        conjunctions = record.conjunctions
-        limits.check("conjunctions", len(conjunctions), "the conjunctions", InvalidSubscription)
-        total = sum(map(len, conjunctions))
-        limits.check("predicates", total, "the predicates", InvalidSubscription)
+        if isinstance(record.where, Condition):
+            with prefix_errors(f"subscription {record.id}: ", raised=InvalidSubscription):
+                record.where.check(limits)
         return record
 
     def _existing(self, subscriber: str) -> Subscriber:

@@ -102,6 +102,11 @@ class Intake:
         self, lateness_us: int = 0, remember_ids: object = None, terms: Terms | None = None
     ) -> None:
         self.terms = terms or Terms()
+        # Values of events beyond the trusted limits take the memory of the caller already.
+        self._checks_values = any(
+            getattr(self.terms.limits, name) < getattr(TRUSTED, name)
+            for name in ("record_bytes", "string_bytes", "list_values")
+        )
         self._arrivals: Arrivals[Event] = Arrivals(lateness_us)
         self._horizon_us = None if remember_ids is None else parse_duration_us(remember_ids)
         self._published: dict[str, int] = {}
@@ -151,7 +156,7 @@ class Intake:
     def _are_in_order(self, records: Sequence[Any]) -> bool:
         """Return whether records are events that are released at once, none of them refused."""
         most, arrivals = self.terms.limits.attributes, self._arrivals
-        if len(records) < _SEVERAL or self._horizon_us is not None:
+        if len(records) < _SEVERAL or self._horizon_us is not None or self._checks_values:
             return False
         if self.terms.future_us is not None or not arrivals.passes_through:
             return False
@@ -170,7 +175,12 @@ class Intake:
     def read(self, record: Any) -> Event:
         """Read a record; without a time it gets that of the clock, but not before the watermark."""
         most = self.terms.limits.attributes
-        if type(record) is Event and record.content is None and len(record.attributes) <= most:
+        if (
+            type(record) is Event
+            and record.content is None
+            and len(record.attributes) <= most
+            and not self._checks_values
+        ):
             return record
         try:
             return self._read(record)
@@ -183,9 +193,9 @@ class Intake:
         limits = self.terms.limits
         if isinstance(record, Event):
             limits.check("attributes", len(record.attributes), "the attributes", InvalidEvent)
-            if record.content is not None:
-                content = {"content": record.content}
-                limits.check_record(content, f"event {record.id}", InvalidEvent)
+            values = {"id": record.id, "attributes": record.attributes}
+            content = {} if record.content is None else {"content": record.content}
+            limits.check_record(values | content, f"event {record.id}", InvalidEvent)
             return record
         if isinstance(record, Mapping) and "published_at" not in record:
             us = self._clock_us()

@@ -39,6 +39,7 @@ from tidings.formats.arrow_by_row import (
     with_text_ids,
 )
 from tidings.formats.arrow_validation import validate_fully
+from tidings.formats.json_text import read_json
 from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.event_columns import ColumnEvents
@@ -388,8 +389,8 @@ def _subscriber(row: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
 
 def _json(what: str, text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return read_json(text)
+    except InvalidForm as error:
         raise InvalidForm(f"{what} is not JSON: {error}") from None
 
 

@@ -12,6 +12,7 @@ size of a file is bounded by its size, and no line is read that is longer than a
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from itertools import chain
 from os import PathLike
@@ -71,7 +72,7 @@ class _Kind(Generic[T_co]):
     """The readers of one kind of record: from a form, from a table, and from cells of CSV."""
 
     loads: Callable[[Form, Limits], T_co]
-    from_table: Callable[[pa.Table, Cells], Iterator[T_co | BadRecord]]
+    from_table: Callable[[pa.Table, Cells, Limits], Iterator[T_co | BadRecord]]
     cell_readers: csv_file.CellReaders
     file: FileLayout | None = None
 
@@ -81,11 +82,13 @@ class _Kind(Generic[T_co]):
             record = self.file.form(record, position, limits)
         return self.loads(ordinary(record), limits)
 
-    def read_table(self, table: pa.Table, rows: Iterable[int]) -> Iterator[T_co | BadRecord]:
+    def read_table(
+        self, table: pa.Table, rows: Iterable[int], limits: Limits
+    ) -> Iterator[T_co | BadRecord]:
         """Read the rows of a table, whose numbers in the file are given."""
         if self.file is None:
-            return self.from_table(table, AS_READ)
-        return self.from_table(self.file.table(table, rows), self.file.layout.cells())
+            return self.from_table(table, AS_READ, limits)
+        return self.from_table(self.file.table(table, rows), self.file.layout.cells(), limits)
 
 
 def read_events(
@@ -313,10 +316,10 @@ def _is_json_lines(content: bytes) -> bool:
 
 
 def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    records = csv_file.read_csv(
-        path, kind.cell_readers, kind.from_table, limits.record_bytes, kind.file
-    )
-    return _within(limits, kind, records)
+    def read(table: pa.Table, cells: Cells) -> Iterator[T | BadRecord]:
+        return kind.from_table(table, cells, limits)
+
+    return csv_file.read_csv(path, kind.cell_readers, read, limits.record_bytes, kind.file)
 
 
 def _read_parquet(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
@@ -329,43 +332,26 @@ def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
 
 def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     """Yield the rows of a file; its schema and its first batch are checked at once."""
-    kind.read_table(file.schema.empty_table(), ())
+    kind.read_table(file.schema.empty_table(), (), limits)
     batches = file.batches()
     first = next(batches, None)
     if first is None:
         return iter(())
-    return _within(limits, kind, _from_batches(chain([first], batches), kind))
+    return _from_batches(chain([first], batches), kind, limits)
 
 
-def _from_batches(batches: Iterable[pa.RecordBatch], kind: _Kind[T]) -> Iterator[T | BadRecord]:
+def _from_batches(
+    batches: Iterable[pa.RecordBatch], kind: _Kind[T], limits: Limits
+) -> Iterator[T | BadRecord]:
     rows_before = 0
     for batch in batches:
         numbers = range(rows_before + 1, rows_before + batch.num_rows + 1)
-        for record in kind.read_table(pa.Table.from_batches([batch]), numbers):
+        for record in kind.read_table(pa.Table.from_batches([batch]), numbers, limits):
             if isinstance(record, BadRecord):
                 yield replace(record, position=record.position + rows_before)
             else:
                 yield record
         rows_before += batch.num_rows
-
-
-def _within(
-    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
-) -> Iterator[T | BadRecord]:
-    """Refuse records of columns above limits other than TRUSTED, which all rows keep."""
-    return records if limits == TRUSTED else _checked(limits, kind, records)
-
-
-def _checked(
-    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
-) -> Iterator[T | BadRecord]:
-    for position, record in enumerate(records, 1):
-        if isinstance(record, BadRecord):
-            yield record
-            continue
-        form = record.to_dict()  # type: ignore[attr-defined]
-        refused = attempt(lambda raw: kind.loads(raw, limits), form, position, _shown_form)
-        yield refused if isinstance(refused, BadRecord) else record
 
 
 def write_lines(forms: Iterable[Form], path: Path) -> None:
@@ -382,20 +368,26 @@ def _write_array(forms: Iterable[Form], path: Path) -> None:
 
 _EVENTS: Final = _Kind(
     loads_event,
-    arrow.read_events,
+    lambda table, cells, limits: arrow.read_events(table, cells, limits=limits),
     {"id": str, "published_at": csv_file.number, "sequence": csv_file.number, "content": str},
 )
-_ROWS: Final = _Kind(flat_fields, arrow.read_plain_rows, {})
+_ROWS: Final = _Kind(
+    flat_fields,
+    lambda table, cells, limits: arrow.read_plain_rows(table, cells, limits=limits),
+    {},
+)
 _SUBSCRIPTIONS: Final = _Kind(
     loads_subscription,
-    arrow.read_subscriptions,
+    lambda table, cells, limits: arrow.read_subscriptions(table, cells, limits=limits),
     dict.fromkeys(("id", "subscriber", "where"), str)
     | dict.fromkeys(("prefrank", "score"), csv_file.number)
     | {"any": csv_file.array},
 )
 _SUBSCRIBERS: Final = _Kind(
     loads_subscriber,
-    lambda table, cells: arrow.read_subscribers(table, loads_subscriber, cells),
+    lambda table, cells, limits: arrow.read_subscribers(
+        table, partial(loads_subscriber, limits=limits), cells, limits=limits
+    ),
     {"id": str, "policy": str, "prefers": csv_file.array, "paused": csv_file.boolean},
 )
 _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] = {

@@ -106,7 +106,11 @@ def _small(form: dict[str, Any], limits: Limits) -> bool:
 
     Its fields are short strings and numbers, or objects of few of these or of short lists.
     """
-    if limits.record_bytes < _SMALL or limits.string_bytes < 4 * _SHORT or limits.nesting < 3:
+    if (
+        limits.record_bytes < _SMALL
+        or limits.string_bytes < 4 * _SHORT
+        or (limits.list_values < _FEW or limits.nesting < 3)
+    ):
         return False
     for value in form.values():
         if type(value) is dict:

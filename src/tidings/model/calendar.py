@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import ClassVar, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -82,6 +82,12 @@ class LocalPeriods:
     def chunk_days(self) -> int:
         """How many days are looked up at once."""
         return max(1, min(_CHUNK_DAYS, _CHUNK_TIMES // len(self.times)))
+
+    @property
+    def shortest_us(self) -> int:
+        """The shortest time between two of the local times, on a clock that never changes."""
+        starts = sorted(map(_since_midnight_us, self.times))
+        return min(b - a for a, b in pairwise([*starts, starts[0] + _DAY_US]))
 
     def period(self, us: int) -> Period:
         """Return the period that contains an instant."""

@@ -170,7 +170,11 @@ class Limits:
                 # One entry more than can fit is enough: `items()` of a foreign class may never end.
                 entries = list(islice(value.items(), self.record_bytes // _SCALAR_BYTES + 1))
                 pending += ((inner, depth + 1) for _, inner in entries)
-                size += sum(len(str(name)) + _SCALAR_BYTES for name, _ in entries)
+                names = [str(name) for name, _ in entries]
+                if 4 * max(map(len, names), default=0) > getattr(self, strings):
+                    for name in names:
+                        self._string_size(name, strings, what, error)
+                size += sum(map(len, names)) + _SCALAR_BYTES * len(names)
             elif isinstance(value, list | tuple | set | frozenset):
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 members = validate.members(value)
