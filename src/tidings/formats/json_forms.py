@@ -109,7 +109,8 @@ def _small(form: dict[str, Any], limits: Limits) -> bool:
     if (
         limits.record_bytes < _SMALL
         or limits.string_bytes < 4 * _SHORT
-        or (limits.list_values < _FEW or limits.nesting < 3)
+        or limits.list_values < _FEW
+        or limits.nesting < 3
     ):
         return False
     for value in form.values():
