@@ -2,13 +2,18 @@
 
 python bench [NAME] [--quick]
 
-Further options are passed to the named bench: python bench interval --sizes 1000 --only sopt-r.
+Without a name, all benches run except `long`, which takes an hour by itself. At the end, a table
+says how long each took and whether it failed. Further options are passed to the named bench: python
+bench interval --sizes 1000 --only sopt-r.
 """
 
 import argparse
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
 BENCHES = {
@@ -41,6 +46,16 @@ BENCHES = {
     "preview": "a slider on the page: a tried policy next to the saved one",
     "recovery": "from kill -9 of a pipeline to its next delivery",
 }
+BY_NAME_ONLY = ("long",)
+"""Benches that run only if they are named."""
+
+
+class Ran(NamedTuple):
+    """A bench that has run, its exit status and its duration."""
+
+    name: str
+    status: int
+    seconds: float
 
 
 def main() -> int:
@@ -53,18 +68,34 @@ def main() -> int:
     if further and not options.name:
         parser.error(f"name the bench that gets the option {further[0]}")
     flags = [f"--{flag}" for flag in ("quick", "json") if getattr(options, flag)] + further
-    names = [options.name] if options.name else list(BENCHES)
+    names = [options.name] if options.name else [n for n in BENCHES if n not in BY_NAME_ONLY]
     # A bench that fails does not keep the others from being measured.
-    statuses = [run(name, *flags) for name in names]
+    ran = [run(name, *flags) for name in names]
     if not options.quick:
-        statuses.append(run("plots"))
-    return max(map(abs, statuses))
+        ran.append(run("plots"))
+    if not options.name:
+        print("\n".join(summary(ran)), file=sys.stderr)
+    return max(abs(each.status) for each in ran)
 
 
-def run(name: str, *flags: str) -> int:
+def run(name: str, *flags: str) -> Ran:
     file, *workload = name.split("-")
     flags = (*(["--workload", *workload] if workload else []), *flags)
-    return subprocess.run([sys.executable, HERE / f"{file}.py", *flags], check=False).returncode
+    started = time.perf_counter()
+    line = [sys.executable, HERE / f"{file}.py", *flags]
+    status = subprocess.run(line, check=False).returncode
+    return Ran(name, status, time.perf_counter() - started)
+
+
+def summary(ran: Sequence[Ran]) -> list[str]:
+    """Return how long each bench took, all of them, and which failed."""
+    lines = [
+        f"{each.name:16}{each.seconds:8,.0f} s{'' if each.status == 0 else '  failed'}"
+        for each in ran
+    ]
+    minutes = sum(each.seconds for each in ran) / 60
+    failed = sum(each.status != 0 for each in ran)
+    return [*lines, f"{len(ran)} benches in {minutes:,.0f} min, {failed} failed"]
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ PARTS = {
 
 
 def main() -> None:
-    wanted = arguments()
+    wanted, fallen = arguments(), list[str]()
     spark = ts.session("tidings-bench", cores=wanted.cores)
     for part in wanted.only:
         events = PARTS[part].events if wanted.events is None else wanted.events
@@ -78,7 +78,12 @@ def main() -> None:
             offers = Offers(spark, Path(folder), events)
             result = about | PARTS[part].run(offers, wanted)
         name = "pipeline" if part == "sizes" else f"pipeline-{part}"
-        publish(name, result, PARTS[part].page, wanted)
+        try:
+            publish(name, result, PARTS[part].page, wanted)
+        except SystemExit as falls:  # the other parts are measured nevertheless
+            fallen.append(str(falls))
+    if fallen:
+        sys.exit("\n".join(fallen))
 
 
 def arguments() -> argparse.Namespace:

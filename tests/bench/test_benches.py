@@ -211,6 +211,27 @@ def test_the_pipeline_runs_on_one_core_and_on_two(bench: Bench) -> None:
     assert result["best"]["2"]["feed_per_s"] > 0
 
 
+def test_a_part_of_the_pipeline_that_falls_does_not_stop_the_others(
+    module: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, measured = module("pipeline"), list[str]()
+
+    def publish(name: str, *_: Any) -> None:
+        measured.append(name)
+        if name == "pipeline-million":
+            sys.exit("it has fallen")
+
+    part = pipeline.Part(lambda *_: {}, str, 0)
+    monkeypatch.setattr(pipeline, "PARTS", dict.fromkeys(("million", "latency"), part))
+    monkeypatch.setattr(pipeline, "publish", publish)
+    monkeypatch.setattr(pipeline, "Offers", lambda *_: None)
+    monkeypatch.setattr(pipeline.ts, "session", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["pipeline.py"])
+    with pytest.raises(SystemExit, match="it has fallen"):
+        pipeline.main()
+    assert measured == ["pipeline-million", "pipeline-latency"]
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_state_and_index_parts(bench: Bench) -> None:
