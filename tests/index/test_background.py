@@ -112,7 +112,7 @@ def test_waiting_never_joins_a_thread_before_it_starts(monkeypatch):
 
 
 def test_closing_an_index_never_joins_a_thread_before_it_starts(monkeypatch):
-    monkeypatch.setattr(writer, "Thread", SlowToStart)
+    monkeypatch.setattr(module, "Thread", SlowToStart)
     monkeypatch.setattr(writer, "SMALL", 10)
     access = Access()
     subscriptions = [Subscription(f"s{n}", "ann", f"size = {n}") for n in range(500)]

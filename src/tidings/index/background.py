@@ -10,6 +10,8 @@ forms share: the lock, the thread, its failure, closing, the choice of what to m
 release of memory that a merge has freed.
 
 How a merge accounts for changes made while it ran is not shared, because it depends on the layout.
+`access` copies the tombstones by the version at which subscriptions died, and may merge segments
+again as soon as it has finished.
 `boxes.live` keeps positions stable and copies the tombstones (a death stamp per position).
 `intervals.live` numbers its versions afresh with each base and replays the changes into the new
 delta. Index files append the changes to an overlay on disk instead.
@@ -50,10 +52,10 @@ class BackgroundMerge:
         if self.running:
             return
         self.running = True
-        self._thread = Thread(target=self._run, args=(work,), daemon=True)
         try:
+            self._thread = Thread(target=self._run, args=(work,), daemon=True)
             self._thread.start()
-        except RuntimeError as failure:
+        except (MemoryError, RuntimeError) as failure:
             self._fail(failure)
 
     def finish(self) -> None:
@@ -67,7 +69,7 @@ class BackgroundMerge:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise TidingsError(
-                f"the last rebuild failed ({failure!r}); nothing is lost, and it is tried again "
+                f"the last merge failed ({failure!r}); nothing is lost, and it is tried again "
                 "after the next change"
             ) from failure
 
@@ -91,8 +93,12 @@ class BackgroundMerge:
             with self.lock:
                 self._fail(failure)
 
-    def _fail(self, failure: Exception) -> None:
+    def report(self, failure: Exception) -> None:
+        """Keep a failure, to raise it to the next writer."""
         self._failure = failure
+
+    def _fail(self, failure: Exception) -> None:
+        self.report(failure)
         self.finish()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.index.access.workload import assert_same_answers, event, subscription, subscriptions
 
 from tidings.errors import InvalidSubscription, TidingsError
+from tidings.index import background
 from tidings.index.access import Access, writer
 from tidings.index.access.encoding import encode
 from tidings.index.access.segment import Segment
@@ -125,7 +126,7 @@ def test_a_swap_that_fails_is_reported_and_loses_nothing(
         raise MemoryError("no room")
 
     with monkeypatch.context() as broken:
-        broken.setattr(writer, step, fail)
+        broken.setattr(background if step == "Thread" else writer, step, fail)
         failed = [
             raised_earlier_failure(access, [], every[100:200]),
             raised_earlier_failure(access, [one.id for one in every[:150]], []),

@@ -434,7 +434,7 @@ def test_a_failed_rebuild_is_reported_and_loses_nothing(monkeypatch):
         index.insert_many(low, high, weight)
         index.settle()
         monkeypatch.undo()
-        with pytest.raises(TidingsError, match="the last rebuild failed"):
+        with pytest.raises(TidingsError, match="the last merge failed"):
             index.delete(0)
         assert len(index) == 60
         index.delete(0)
@@ -462,7 +462,7 @@ def test_a_rebuild_that_fails_while_it_swaps_changes_nothing():
         assert index._snapshot is state
         assert index.counters() == {"runs": 1, "memtable": 30, "rebuilds": 0}
         index._row_of = places
-        with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room"):
+        with pytest.raises(TidingsError, match=r"the last merge failed .*no room"):
             index.delete(35)
         index.delete(35)
         index.rebuild()

@@ -8,13 +8,13 @@ a new snapshot that is swapped in at once; readers keep the one that they have.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import Lock, Thread
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.errors import InvalidSubscription, TidingsError
+from tidings.errors import InvalidSubscription
 from tidings.index.access.description import AccessDescription
 from tidings.index.access.encoding import EncodedSubscriptions, encode, joined, renumbered
 from tidings.index.access.kernels.records import NEVER, OUTSIDE
@@ -32,7 +32,7 @@ from tidings.index.access.snapshot import (
     stored_conjunctions,
 )
 from tidings.index.access.vocabulary import Vocabulary
-from tidings.index.background import release_free_memory
+from tidings.index.background import BackgroundMerge, release_free_memory
 from tidings.index.protocol import own_score
 from tidings.model.records import Subscription
 
@@ -162,15 +162,13 @@ class IndexWriter:
 
     def __init__(self, memtable_size: int | None = None) -> None:
         self._most = RECORDS if memtable_size is None else min(memtable_size, RECORDS)
-        self._lock = Lock()
+        self._background = BackgroundMerge()
+        self._lock = self._background.lock
         self._ids = IdTable()
         self._homes: dict[int, Segment] = {}  # by serial
         self._serial = 0
         self._listeners: list[Listener] = []
-        self._thread: Thread | None = None
         self._job: MergeJob | None = None
-        self._failure: Exception | None = None
-        self._merges = 0
         self.snapshot = Snapshot.empty()
 
     def __len__(self) -> int:
@@ -255,8 +253,8 @@ class IndexWriter:
 
     def join(self) -> None:
         """Wait until no merge is running; one may start the next."""
-        while (thread := self._running()) is not None:
-            thread.join()
+        while self._background.running:
+            self._background.wait()
 
     def describe(self) -> AccessDescription:
         """Describe what the current snapshot consists of."""
@@ -266,8 +264,8 @@ class IndexWriter:
             tuple(segment.describe() for segment in snapshot.segments),
             snapshot.memtable.count,
             sum(segment.dead for segment in snapshot.segments) + snapshot.memtable.dead,
-            self._thread is not None,
-            self._merges,
+            self._background.running,
+            self._background.completed,
             self.nbytes,
         )
 
@@ -281,17 +279,10 @@ class IndexWriter:
 
     def _wait(self, for_all: bool = False) -> None:
         """Wait while too much has to be merged, and raise the failure of the last merge."""
-        while self._thread and (for_all or len(self.snapshot.segments) > MOST_SEGMENTS):
+        while self._background.running and (for_all or len(self.snapshot.segments) > MOST_SEGMENTS):
             self.join()
         with self._lock:
-            failure, self._failure = self._failure, None
-        if failure is not None:
-            raise TidingsError(f"a merge failed: {failure!r}") from failure
-
-    def _running(self) -> Thread | None:
-        """Return the thread that merges; the lock, since a writer may be about to start it."""
-        with self._lock:
-            return self._thread
+            self._background.check_writable()
 
     def _numbers(self, names: Sequence[str]) -> list[int]:
         """Return the numbers of ids, all of which must be present."""
@@ -442,12 +433,13 @@ class IndexWriter:
         try:
             while (job := self._due()) is not None and job.size <= SMALL:
                 self._swap(job, *job.build())
-            if job is not None and self._thread is None:  # a running thread looks again itself
-                thread = Thread(target=self._run, args=(job,), daemon=True)
-                thread.start()  # it waits for the lock before it reads these fields
-                self._job, self._thread = job, thread
+            if job is not None and not self._background.running:  # else it looks again itself
+                self._job = job
+                self._background.start(partial(self._run, job))
+                if not self._background.running:
+                    self._job = None  # the thread could not start
         except Exception as failure:  # noqa: BLE001 - whatever it is, the next writer gets it
-            self._failure = failure
+            self._background.report(failure)
 
     def _due(self) -> MergeJob | None:
         """Return the segments that are to be merged and are not being merged."""
@@ -469,22 +461,21 @@ class IndexWriter:
         return MergeJob(snapshot, chosen, full=False)
 
     def _run(self, job: MergeJob) -> None:
-        """Merge in the background, then swap; a failure is raised to the next writer."""
-        failure: Exception | None = None
+        """Merge in the background, swap, and go on with what is due by then."""
         try:
             built = job.build()
             with self._lock:
                 if self._job is job:
                     self._swap(job, *built)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next writer gets it
-            failure = error
-        with self._lock:
-            self._job = self._thread = None
-            if failure is None:
+                self._job = None
+                self._background.finish()
                 self._merge_due()
-            else:
-                self._failure = failure
-        release_free_memory()
+        except BaseException:
+            with self._lock:
+                self._job = None
+            raise
+        finally:
+            release_free_memory()
 
     def _swap(self, job: MergeJob, merged: Segment, vocabulary: Vocabulary) -> None:
         """Replace the old segments by the new one; if that fails, nothing has changed."""
@@ -495,7 +486,7 @@ class IndexWriter:
         else:
             segments = [*remaining, *([merged] if len(merged) else [])]
             self.snapshot = self._housed(self.snapshot, segments)
-        self._merges += 1
+        self._background.completed += 1
 
     def _after_full_merge(
         self, merged: Segment, vocabulary: Vocabulary, remaining: Sequence[Segment]

@@ -365,7 +365,7 @@ def test_a_failed_rebuild_is_raised_to_the_next_writer(monkeypatch):
     index.rebuild()
     index.settle()
     check_answers(index, intervals)
-    with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room.*nothing is lost"):
+    with pytest.raises(TidingsError, match=r"the last merge failed .*no room.*nothing is lost"):
         index.delete(0)
     monkeypatch.undo()
     index.delete(0)
