@@ -290,6 +290,19 @@ def test_a_change_that_fails_makes_the_boxes_unknown(monkeypatch: pytest.MonkeyP
     assert answers(matcher) == first
 
 
+def test_boxes_that_cannot_be_built_yet_are_built_later(monkeypatch: pytest.MonkeyPatch):
+    def cannot_start(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    matcher = boxes_of(40)
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", cannot_start)
+        first = answers(matcher)
+    assert "exact: access" in told(matcher)
+    assert answers(matcher) == first
+    assert "exact: 40 boxes, since they are" in told(matcher)
+
+
 def test_answers_beside_changes_are_those_before_or_after():
     matcher, stop, wrong = boxes_of(60), Flag(), list[Any]()
     answers(matcher)

@@ -14,7 +14,8 @@ How a merge accounts for changes made while it ran is not shared, because it dep
 again as soon as it has finished.
 `boxes.live` keeps positions stable and copies the tombstones (a death stamp per position).
 `intervals.live` numbers its versions afresh with each base and replays the changes into the new
-delta. Index files append the changes to an overlay on disk instead.
+delta. Index files append the changes to an overlay on disk instead. `rank.target_index` builds its
+boxes in such a thread, too, and applies the changes that it has logged in the meantime.
 """
 
 import ctypes
@@ -25,14 +26,14 @@ from tidings.errors import TidingsError
 
 
 class BackgroundMerge:
-    """At most one running merge, and the lock that it shares with all writers.
+    """At most one running merge, and the lock that it shares with all writers, its own or another.
 
     `start`, `finish` and `check_writable` must be called with the lock held. A failure is raised
     once, to the next writer.
     """
 
-    def __init__(self) -> None:
-        self.lock = Lock()
+    def __init__(self, lock: "Lock | None" = None) -> None:
+        self.lock = Lock() if lock is None else lock
         self.completed = 0
         self.running = False
         self._thread: Thread | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import chain
 from operator import itemgetter
-from threading import Lock, Thread
+from threading import Lock
 from time import thread_time
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -28,6 +28,7 @@ from tidings.errors import described
 from tidings.index.access import Access
 from tidings.index.access.query import Scored
 from tidings.index.arguments import MAX_RESULTS
+from tidings.index.background import BackgroundMerge
 from tidings.index.boxes.live import LiveBoxes
 from tidings.index.boxes.protocol import BoxAnswers, Boxes
 from tidings.index.intervals.auto import ExpectedUse, choose, stats_of
@@ -410,11 +411,11 @@ class BoxChoice(NamedTuple):
 class _Kind:
     """The boxes of a scorer: how many events were queried, and why boxes are used or not."""
 
+    build: BackgroundMerge
     asked: int = 0
     boxes: TargetBoxes | None = None
     least: int = 1  # events of a call from which boxes are faster
     reason: str = "few events were asked for"
-    building: Thread | None = None
     log: list[tuple[Sequence[Subscription], Sequence[str]]] = field(default_factory=list)
     worthless_below: int = 0
 
@@ -428,8 +429,12 @@ class Targets:
 
     def __init__(self, access: Access, subscriptions: Mapping[str, Subscription]) -> None:
         self._access, self._subscriptions = access, subscriptions
-        self._kinds = {True: _Kind(), False: _Kind()}
         self._lock, self._version = Lock(), 0
+        self._kinds = self._new_kinds()
+
+    def _new_kinds(self) -> dict[bool, _Kind]:
+        """Return the kinds, `exact` or not, before any event was asked for."""
+        return {exact: _Kind(BackgroundMerge(self._lock)) for exact in (True, False)}
 
     def top_many(self, events: Sequence[Event], k: int, scorer: Scorer) -> list[list[Scored]]:
         """Return the k best by `exact`, or by the sum of `relaxed`, for each event."""
@@ -476,14 +481,14 @@ class Targets:
             yield
             with self._lock:
                 for kind in self._kinds.values():
-                    if kind.building is not None:
+                    if kind.build.running:
                         kind.log.append((added, removed))
                     if kind.boxes is not None:
                         kind.boxes.change(added, removed)
                         if GROWN * kind.boxes.newer > len(kind.boxes):
                             kind.boxes, kind.reason = None, "many subscriptions are newer"
         except BaseException:
-            self._kinds = {True: _Kind(), False: _Kind()}
+            self._kinds = self._new_kinds()
             raise
         finally:
             self._version += 1
@@ -491,8 +496,7 @@ class Targets:
     def settle(self) -> None:
         """Wait until nothing is being built."""
         for kind in [*self._kinds.values()]:
-            if (thread := kind.building) is not None:
-                thread.join()
+            kind.build.wait()
 
     def describe(self) -> tuple[TargetChoice, ...]:
         """Return which index answers each scorer, and why."""
@@ -513,16 +517,13 @@ class Targets:
         if kind.asked < ASKED or size < max(LEAST, kind.worthless_below):
             return
         with self._lock:
-            if kind.building is not None or kind.boxes is not None:
+            if kind.build.running or kind.boxes is not None:
                 return
             kind.log.clear()
             # A copy of the dict is atomic, while another thread may change the subscriptions.
             present = list(dict(self._subscriptions).values())
             sample = list(events[-SAMPLE:])
-            kind.building = Thread(
-                target=self._build, args=(kind, exact, present, sample, k), daemon=True
-            )
-            kind.building.start()
+            kind.build.start(lambda: self._build(kind, exact, present, sample, k))
 
     def _build(
         self,
@@ -547,7 +548,7 @@ class Targets:
             kind.least, kind.reason, kind.asked = choice.least, choice.reason, 0
             kind.boxes = choice.boxes
             kind.worthless_below = 0 if choice.boxes is not None else 2 * len(present)
-            kind.building = None
+            kind.build.finish()
             kind.log.clear()
 
     def _choose(
