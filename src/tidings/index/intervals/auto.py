@@ -9,7 +9,12 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index.intervals.live.index import LiveIntervals
-from tidings.index.intervals.protocol import IntervalIndex, IntervalRanges, RankedIntervals
+from tidings.index.intervals.protocol import (
+    IntervalAnswers,
+    IntervalIndex,
+    IntervalRanges,
+    RankedIntervals,
+)
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.topk_table import TopkTable
 from tidings.model import validate
@@ -155,7 +160,7 @@ class AutoIntervals:
         """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
         return self.chosen.top(q, k)
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         return self.chosen.top_many(qs, k)
 
     def iterate(self, q: float) -> Iterator[int]:

@@ -3,13 +3,20 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
+
+
+class IntervalAnswers(NamedTuple):
+    """Answers to many queries: a row of ids for each, padded with -1, and how many each row has."""
+
+    ids: Int64s
+    counts: Int64s
 
 
 class IntervalRanges(Protocol):
@@ -21,10 +28,8 @@ class IntervalRanges(Protocol):
     def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Int64s:
         """Return the ids of the k best intervals that overlap the range, or contain it."""
 
-    def top_many(
-        self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
-    ) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per range, padded with -1, and the number of ids in each row."""
+    def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> IntervalAnswers:
+        """Return the ids of the k best of each range."""
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
         """Yield the ids of all such intervals in order."""
@@ -51,8 +56,8 @@ class IntervalIndex(Protocol):
     def top(self, q: float, k: int) -> Int64s:
         """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
+        """Return the ids of the k best of each query."""
 
     def iterate(self, q: float) -> Iterator[int]:
         """Yield all stabbed ids in order, lazily."""
@@ -123,10 +128,10 @@ def rank_intervals(low: Any, high: Any, score: Any) -> RankedIntervals:
     return RankedIntervals(lows[ids], highs[ids], ids, scores[ids])
 
 
-def padded_rows(rows: list[Int64s], k: int) -> tuple[Int64s, Int64s]:
-    """Return rows of different lengths in the form of `top_many`."""
+def padded_rows(rows: list[Int64s], k: int) -> IntervalAnswers:
+    """Return rows of different lengths, padded to k ids."""
     ids = np.full((len(rows), k), -1, dtype=np.int64)
     counts = np.array([len(row) for row in rows], dtype=np.int64)
     for target, row in zip(ids, rows, strict=True):
         target[: len(row)] = row
-    return ids, counts
+    return IntervalAnswers(ids, counts)

@@ -11,7 +11,7 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.intervals.protocol import padded_rows
+from tidings.index.intervals.protocol import IntervalAnswers, padded_rows
 from tidings.model import validate
 
 MODES: Final = ("overlaps", "contained")
@@ -37,7 +37,7 @@ class RangeAnswers:
 
     within: Callable[[QueryBounds], Iterator[int]]
     """Yields the ids within a window, in order, lazily."""
-    within_many: Callable[[Float64s, int], tuple[Int64s, Int64s]] | None = None
+    within_many: Callable[[Float64s, int], IntervalAnswers] | None = None
     """The same for an array of windows at once, with k."""
 
     def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Int64s:
@@ -45,9 +45,7 @@ class RangeAnswers:
         window, most = window_of(low, high, mode), min(arguments.count("k", k), sys.maxsize)
         return np.array(list(islice(self.within(window), most)), np.int64)
 
-    def top_many(
-        self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
-    ) -> tuple[Int64s, Int64s]:
+    def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> IntervalAnswers:
         windows = windows_of(lows, highs, mode)
         width = arguments.result_width(k, len(windows))
         if self.within_many is not None:

@@ -24,7 +24,7 @@ from tidings.index.intervals.kernels.rtree import (
     window_walk,
     window_walk_many,
 )
-from tidings.index.intervals.protocol import RankedIntervals
+from tidings.index.intervals.protocol import IntervalAnswers, RankedIntervals
 from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
 
 FIRST_BATCH: Final = 64
@@ -107,12 +107,12 @@ class RangeTree:
         tree, state = self.tree, np.zeros(STATE, np.int64)
         return in_batches(lambda out: WINDOW_WALK(tree, *window, state, out), len(tree.ids))
 
-    def within_many(self, windows: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per window, padded with -1, and the number of ids in each row."""
+    def within_many(self, windows: Float64s, k: int) -> IntervalAnswers:
+        """Return the ids of the k best of each window."""
         out, counts = np.empty((len(windows), k), np.int64), np.empty(len(windows), np.int64)
         WINDOW_WALK_MANY(self.tree, windows, out, counts)
         fill_rest(out, counts)
-        return out, counts
+        return IntervalAnswers(out, counts)
 
 
 def in_batches(fetch: Callable[[Int64s], int], size: int) -> Iterator[int]:

@@ -8,7 +8,7 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.arrays import total_bytes
 from tidings.index import arguments
-from tidings.index.intervals.protocol import RankedIntervals, padded_rows
+from tidings.index.intervals.protocol import IntervalAnswers, RankedIntervals, padded_rows
 from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
 
 
@@ -37,7 +37,7 @@ class IntervalScan:
         stabbed = np.flatnonzero((intervals.low <= point) & (point <= intervals.high))
         return intervals.ids[stabbed[: arguments.count("k", k)]]
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         """Answer the queries one by one."""
         points = arguments.points("queries", qs)
         width = arguments.result_width(k, len(points))

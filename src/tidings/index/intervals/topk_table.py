@@ -26,7 +26,7 @@ from tidings.index.intervals.kernels.topk_table import (
     table_walk,
     table_walk_many,
 )
-from tidings.index.intervals.protocol import RankedIntervals
+from tidings.index.intervals.protocol import IntervalAnswers, RankedIntervals
 from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
@@ -69,7 +69,7 @@ class TopkTable:
         listed = self._table.top(q, min(count, self.depth))
         return self.deep().top(q, count) if len(listed) == self.depth < count else listed
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         """Look up each query, or ask the tree if k is above `depth`."""
         count = arguments.count("k", k)
         return (self._table if count <= self.depth else self.deep()).top_many(qs, count)

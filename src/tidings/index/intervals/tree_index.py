@@ -10,6 +10,7 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.arrays import total_bytes
 from tidings.index import arguments
 from tidings.index.intervals.kernels.rtree import fill_rest
+from tidings.index.intervals.protocol import IntervalAnswers
 from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, in_batches
 
@@ -60,13 +61,13 @@ class TreeIndex:
         self._state = state
         return out[:count]
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         points = arguments.points("queries", qs)
         out = np.empty((len(points), arguments.result_width(k, len(points))), np.int64)
         counts = np.empty(len(points), np.int64)
         self.kernels.walk_many(self.tree, points, out, counts)
         fill_rest(out, counts)
-        return out, counts
+        return IntervalAnswers(out, counts)
 
     def iterate(self, q: float) -> Iterator[int]:
         """Yield all stabbed ids in order, lazily."""

@@ -46,6 +46,7 @@ from tidings.index.intervals.live.delta import (
     with_room,
 )
 from tidings.index.intervals.protocol import (
+    IntervalAnswers,
     RankedIntervals,
     checked_bounds,
     checked_columns,
@@ -88,13 +89,13 @@ class IntervalSnapshot(NamedTuple):
         count = TOP(self.run, self.grid, self.version, q, state, out)
         return out[:count], state
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         if k > SMALL_K:
             return padded_rows([self.top(float(q), k)[0] for q in qs], k)
         out, counts = np.empty((len(qs), k), np.int64), np.empty(len(qs), np.int64)
         TOP_MANY(self.run, self.grid, self.version, qs, out, counts)
         fill_rest(out, counts)
-        return out, counts
+        return IntervalAnswers(out, counts)
 
     def iterate(self, q: float) -> Iterator[int]:
         """Yield all stabbed ids in order; the first batch as `top`, which sorts nothing."""
@@ -216,11 +217,8 @@ class LiveIntervals:
         ids, self._last_walk = self._snapshot.top(point, min(most, self._next_id))
         return ids
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row.
-
-        All rows are of one snapshot.
-        """
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
+        """Return the ids of the k best of each query, all from one snapshot."""
         points = arguments.points("queries", qs)
         return self._snapshot.top_many(points, arguments.result_width(k, len(points)))
 

@@ -36,6 +36,7 @@ from tidings.index.intervals.papers.kernels.ir_tree import (
     ir_walk_many,
 )
 from tidings.index.intervals.protocol import (
+    IntervalAnswers,
     RankedIntervals,
     checked_bounds,
     checked_score,
@@ -93,7 +94,7 @@ class IrTree:
         """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
         return self._tree.top(q, k)
 
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+    def top_many(self, qs: Float64s, k: int) -> IntervalAnswers:
         return self._tree.top_many(qs, k)
 
     def iterate(self, q: float) -> Iterator[int]:
