@@ -15,7 +15,7 @@ from tidings.app.demo.movies import EVERY_S, clock, genres, title
 from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age
 from tidings.app.demo.state import DemoState, SentFilm, SubscriberStats
 from tidings.app.output.console import plural
-from tidings.formats.markup import Node, page, svg, tag, with_title
+from tidings.formats.markup import Node, styled_page, svg, tag, with_title
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US
 
@@ -173,14 +173,6 @@ def report_page(
     """Return the page."""
     matched, sent = f"{len(day.matches):,}", f"{len(day.sent):,}"
     headline = f"{matched} films matched. {sent} were worth a ping."
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"Tidings demo: {headline}"),
-        tag("style", _STYLE.read_text()),
-    )
     header = tag(
         "header",
         tag("p", "Tidings demo", class_="overline"),
@@ -195,7 +187,8 @@ def report_page(
         _everyone(list(state.stats.values())),
     )
     main = tag("main", header, *sections)
-    return page(tag("html", head, tag("body", main, _footer(state, facts)), lang="en"))
+    style = _STYLE.read_text(encoding="utf-8")
+    return styled_page(f"Tidings demo: {headline}", style, main, _footer(state, facts))
 
 
 def _lead(day: PersonDay) -> str:
