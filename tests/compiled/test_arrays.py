@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.compiled.arrays import LINE, Ragged, aligned, grown, offsets, run_indexes, total_bytes
+from tidings.compiled.arrays import (
+    LINE,
+    Ragged,
+    aligned,
+    grouped,
+    grown,
+    offsets,
+    run_indexes,
+    total_bytes,
+)
 from tidings.index.intervals.kernels.rtree import RTree
 
 
@@ -71,6 +80,17 @@ def test_runs_are_one_after_the_other(runs: list[list[int]]) -> None:
     starts, values = Ragged.of(runs)
     assert [starts.dtype, values.dtype] == [np.int64, np.int32]
     assert [values[start:stop].tolist() for start, stop in pairwise(starts.tolist())] == runs
+
+
+@given(st.lists(st.integers(-1, 3), max_size=9))
+def test_groups_have_the_indexes_of_each_number_in_order(numbers: list[int]) -> None:
+    places = np.arange(len(numbers))
+    groups = {group.number: places[group.indexes].tolist() for group in grouped(np.array(numbers))}
+    assert groups == {
+        number: [place for place, other in enumerate(numbers) if other == number]
+        for number in sorted({*numbers})
+    }
+    assert list(groups) == sorted(groups)
 
 
 @given(st.lists(st.integers(0, 5), max_size=8))

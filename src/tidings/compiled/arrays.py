@@ -6,7 +6,7 @@ A ragged array has its values one run after the other, and offsets that say wher
     values     a0  a1  b0  d0  d1  d2       the run c is empty
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple
 
@@ -77,6 +77,29 @@ def stable_order(numbers: AnyArray, size: int) -> Int64s:
     """
     narrow = numbers.astype(np.uint16) if size <= 1 << 16 else numbers
     return np.argsort(narrow, kind="stable")
+
+
+class Group(NamedTuple):
+    """A number, and the indexes at which it occurs, in their order; a slice if these are all."""
+
+    number: int
+    indexes: Int64s | slice
+
+
+def grouped(numbers: Int32s) -> Iterator[Group]:
+    """Yield the group of each number that occurs, in ascending order; O(n log n).
+
+    >>> [(group.number, group.indexes.tolist()) for group in grouped(np.array([7, 4, 7]))]
+    [(4, [1]), (7, [0, 2])]
+    """
+    if len(numbers) == 1 or (len(numbers) and (numbers == numbers[0]).all()):
+        yield Group(int(numbers[0]), slice(None))
+        return
+    order = np.argsort(numbers, kind="stable")
+    edges = np.flatnonzero(np.diff(numbers[order], prepend=numbers.min(initial=0) - 1))
+    for indexes in np.split(order, edges[1:]):
+        if len(indexes):
+            yield Group(int(numbers[indexes[0]]), indexes)
 
 
 def offsets(sizes: AnyArray | Sequence[int]) -> Int64s:

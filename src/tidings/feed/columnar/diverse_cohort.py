@@ -68,6 +68,7 @@ from tidings.feed.columnar.slab_pools import (
     reserve_slab,
     size_classes,
 )
+from tidings.feed.policy_key import counts_published
 from tidings.policy import Policy
 from tidings.window import Moment
 
@@ -101,7 +102,8 @@ class DiverseCohort:
     """Windows of one policy with a diversifier, in arrays; see `kernels.layout`."""
 
     def __init__(self, policy: Policy, features: FeatureCache, events: EventTable) -> None:
-        self.policy, self.events = policy, events
+        self.policy, self.counts_published = policy, counts_published(policy)
+        self.events = events
         self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
         self.diversity = codes.diversity_codes(policy, self.codes)
         self.search = codes.search_codes(policy)

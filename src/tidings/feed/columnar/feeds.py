@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.compiled.arrays import Ragged
+from tidings.compiled.arrays import Group, Ragged, grouped
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
 from tidings.feed.columnar.cohort_arrays import OfferedEvents, OfferRows, read_offers
 from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
@@ -28,10 +28,9 @@ from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TI
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.period_ends import Deadlines, first_end
 from tidings.feed.columnar.python_cohort import PythonCohort
-from tidings.feed.columnar.rules.table import CohortOffers, RuleTable, grouped
+from tidings.feed.columnar.rules.table import CohortOffers, RuleTable
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
-from tidings.feed.policy_key import counts_published
 from tidings.feed.protocol import Offer, report_set_aside
 from tidings.model.event_columns import UNNUMBERED
 from tidings.model.records import Delivery, Event, Match
@@ -40,17 +39,13 @@ from tidings.rules import Verdict
 from tidings.window import Moment
 
 
-class CohortRows(NamedTuple):
-    """The number of a cohort, and the rows of a batch that are for it: some of them, or all."""
-
-    cohort: int
-    indexes: Int64s | slice
-
-
 class PreparedOffers(NamedTuple):
-    """Matches that can be offered: the rows of each cohort, and handles of what matched."""
+    """Matches that can be offered.
 
-    groups: Sequence[CohortRows]
+    `groups` has the rows of each cohort, by its number; `handles` refer to what matched.
+    """
+
+    groups: Sequence[Group]
     rows: OfferRows
     handles: Int32s
 
@@ -270,7 +265,7 @@ class TableFeeds:
         """Offer prepared matches."""
         return self._offer_groups(*prepared)
 
-    def _checked_groups(self, rows: OfferRows) -> list[CohortRows]:
+    def _checked_groups(self, rows: OfferRows) -> list[Group]:
         """Return the rows of each cohort, whose events have all that it needs.
 
         Events without a number are refused where it is needed.
@@ -295,7 +290,7 @@ class TableFeeds:
         return matched.handles(sets, self.copy_sets)
 
     def _offer_groups(
-        self, groups: Sequence[CohortRows], rows: OfferRows, handles: Int32s
+        self, groups: Sequence[Group], rows: OfferRows, handles: Int32s
     ) -> DeliveryBatch:
         self.tables.events.offered(rows.slots)
         parts = list[CohortDeliveries]()
@@ -456,24 +451,24 @@ class TableFeeds:
             for deadlines in self._deadlines.values():
                 deadlines.forget(cohort)
 
-    def _by_cohort(self, subscribers: Int32s) -> Iterator[CohortRows]:
+    def _by_cohort(self, subscribers: Int32s) -> Iterator[Group]:
         """Yield the indexes of the matches of each cohort, in their order."""
         cohorts = self.tables.subscribers.cohort[subscribers]
         served = None
         if self.set_aside:
             served = ~np.isin(subscribers, [self.number(name) for name in self.set_aside])
-        for cohort, indexes in grouped(cohorts):
-            if cohort < 0:
+        for group in grouped(cohorts):
+            if group.number < 0:
                 raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
             if served is None:
-                yield CohortRows(cohort, indexes)
+                yield group
                 continue
-            rows = np.arange(len(cohorts))[indexes]
+            rows = np.arange(len(cohorts))[group.indexes]
             if served[rows].any():
-                yield CohortRows(cohort, rows[served[rows]])
+                yield Group(group.number, rows[served[rows]])
 
     def _check_numbered(self, cohort: AnyCohort, slots: Int32s) -> None:
-        if not counts_published(cohort.policy):
+        if not cohort.counts_published:
             return
         unnumbered = self.tables.events.sequence[slots] == UNNUMBERED
         if unnumbered.any():

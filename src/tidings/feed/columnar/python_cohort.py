@@ -10,6 +10,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import described
+from tidings.feed.policy_key import counts_published
 from tidings.feed.single import Feed, fast_choice
 from tidings.model import named_parts
 from tidings.model.records import Delivery, Match
@@ -26,7 +27,7 @@ class PythonCohort:
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+        self.policy, self.counts_published = policy, counts_published(policy)
         self.feeds: dict[int, Feed] = {}
         self.failed: dict[int, str] = {}
         timed = policy.window.name in ("periodic", "jumping")

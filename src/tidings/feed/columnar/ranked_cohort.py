@@ -60,6 +60,7 @@ from tidings.feed.columnar.slab_pools import (
     pool_size,
     reserve_slab,
 )
+from tidings.feed.policy_key import counts_published
 from tidings.policy import Policy
 from tidings.window import Moment
 
@@ -88,7 +89,7 @@ class RankedCohort:
     """Windows of one policy without diversity, in arrays; see `kernels.layout`."""
 
     def __init__(self, policy: Policy, buffer: DeliveryBuffer, events: EventTable) -> None:
-        self.policy = policy
+        self.policy, self.counts_published = policy, counts_published(policy)
         self.events = events
         self._buffer = buffer
         self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)

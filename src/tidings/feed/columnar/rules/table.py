@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Int32s, Int64s
+from tidings.compiled.arrays import grouped
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.deliveries import CohortDeliveries, IdTables, object_deliveries
 from tidings.feed.columnar.event_table import FeatureCache
@@ -383,18 +384,6 @@ def _places(order: Int64s, numbers: Int64s) -> Int64s:
     if len(order) and order[-1] - order[0] == len(order) - 1:
         return np.asarray(numbers - order[0])
     return np.asarray(np.searchsorted(order, numbers))
-
-
-def grouped(groups: Int32s) -> Iterator[tuple[int, Int64s | slice]]:
-    """Yield each group with the indexes at which it occurs, in their order; O(n log n)."""
-    if len(groups) == 1 or (len(groups) and (groups == groups[0]).all()):
-        yield int(groups[0]), slice(None)
-        return
-    order = np.argsort(groups, kind="stable")
-    edges = np.flatnonzero(np.diff(groups[order], prepend=groups.min(initial=0) - 1))
-    for indexes in np.split(order, edges[1:]):
-        if len(indexes):
-            yield int(groups[indexes[0]]), indexes
 
 
 def _key(policy: Policy, owed: bool) -> str:
