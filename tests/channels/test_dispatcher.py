@@ -158,7 +158,9 @@ def test_a_sender_that_breaks_is_a_failure_of_its_channel(
     assert {record.levelname for record in first} == {"WARNING"}  # a run prints these
 
 
-def test_what_is_given_up_can_be_tried_again(file_store: Store) -> None:
+def test_what_is_given_up_can_be_tried_again(
+    file_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     fake, key = Fake(), add(file_store)
     fake.answer = lambda message: (
         Outcome(Status.REFUSED, "too long") if message.delivery.event == "e3" else SENT
@@ -168,6 +170,7 @@ def test_what_is_given_up_can_be_tried_again(file_store: Store) -> None:
         eventually(lambda: get(file_store, key).reached == 30)
         assert [failure.reason for failure in file_store.channels.failures(key)] == ["too long"]
         assert file_store.channels.backlog(key).given_up == 1
+        assert "channel out, messages given up: 1: too long" in caplog.messages
         fake.answer = lambda _: SENT
         assert file_store.channels.retry(key) == 1
         eventually(lambda: not file_store.channels.failures(key))

@@ -318,10 +318,13 @@ def test_a_description_has_the_backlog_and_no_settings(store: Store) -> None:
         "given_up": 0,
         "failures": 1,
         "reason": "busy",
+        "given_up_reason": None,
         "next_at": None,
     }
-    fail(store, channel.key, FailedDelivery(2, 1, None, "busy"), disabled="the address is gone")
-    assert store.channels.describe(again(store, channel))["reason"] == "the address is gone"
+    fail(store, channel.key, FailedDelivery(2, 1, None, "old"))
+    fail(store, channel.key, FailedDelivery(3, 1, None, "no user"), disabled="the address is gone")
+    form = store.channels.describe(again(store, channel))
+    assert (form["reason"], form["given_up_reason"]) == ("the address is gone", "no user")
 
 
 @pytest.mark.parametrize(("next_us", "shown"), [(0, None), (SECOND, "1970-01-01T00:00:01Z")])

@@ -21,7 +21,7 @@ from typing import Final
 from tidings.channels.group_commit import GroupCommit
 from tidings.channels.progress import channel_failed, progress_of
 from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
-from tidings.errors import StoreError, TidingsError, described
+from tidings.errors import StoreError, TidingsError, described, shown
 from tidings.model.values import SECOND_US
 from tidings.store import Store
 from tidings.store.channels import Channel
@@ -261,11 +261,7 @@ class Dispatcher:
         self, channel: Channel, progress: PageProgress, *, is_last: bool = False
     ) -> Channel | None:
         """Record the outcome of a page; return the channel if it continues, or else release it."""
-        if progress.failures:
-            count, reason = progress.failures, progress.reason
-            is_news = count == 1 or progress.disabled
-            level = logging.WARNING if is_news else logging.INFO
-            _LOG.log(level, "channel %s, failure %d: %s", channel.id, count, reason)
+        _log(channel, progress)
 
         def note(store: Transactions) -> Channel | None:
             outbox = Outbox(store)
@@ -285,6 +281,20 @@ class Dispatcher:
 
     def _now_us(self) -> int:
         return int(self._clock() * SECOND_US)
+
+
+def _log(channel: Channel, progress: PageProgress) -> None:
+    """Log what went wrong with a page, without repeating the same failure as a warning."""
+    owner = "" if channel.subscriber is None else f" of {shown(channel.subscriber)}"
+    if progress.failures:
+        count, reason = progress.failures, progress.reason
+        is_news = count == 1 or progress.disabled
+        level = logging.WARNING if is_news else logging.INFO
+        _LOG.log(level, "channel %s%s, failure %d: %s", channel.id, owner, count, reason)
+    given_up = [failed for failed in progress.failed if failed.next_us is None]
+    if given_up:
+        count, reason = len(given_up), given_up[-1].reason
+        _LOG.warning("channel %s%s, messages given up: %d: %s", channel.id, owner, count, reason)
 
 
 async def _send(sender: Sender, entries: Sequence[OutboxEntry]) -> list[Outcome]:

@@ -188,6 +188,15 @@ class Channels:
             )
         )
 
+    def given_up_reason(self, key: str) -> str | None:
+        """Return why the newest of the deliveries that a channel gave up was given up."""
+        sql = (
+            "SELECT reason FROM channel_failures WHERE key = ? AND next_us IS NULL "
+            "ORDER BY number DESC LIMIT 1"
+        )
+        rows = self._database.read(lambda session: session.rows(sql, key))
+        return str(rows[0][0]) if rows else None
+
     def retry(self, key: str) -> int:
         """Retry everything that failed or was given up, counting attempts from the start."""
         return self._database.write(partial(_retry, key=key))
@@ -219,6 +228,7 @@ class Channels:
             **self.backlog(channel.key)._asdict(),
             "failures": channel.failures,
             "reason": channel.disabled or channel.reason,
+            "given_up_reason": self.given_up_reason(channel.key),
             "next_at": next_time(channel),
         }
 

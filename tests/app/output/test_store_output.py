@@ -183,6 +183,7 @@ CHANNEL: dict[str, Any] = {
     "given_up": 0,
     "failures": 0,
     "reason": None,
+    "given_up_reason": None,
     "next_at": None,
 }
 
@@ -197,9 +198,15 @@ CHANNEL: dict[str, Any] = {
         ({"waiting": 2, "next_at": "08:00"}, ["due at 08:00"]),
         ({"waiting": 0, "next_at": "08:00"}, []),
         ({"waiting": 2}, []),
+        ({"given_up_reason": "too long"}, ["given up: too long"]),
+        ({"state": "disabled", "reason": "gone", "given_up_reason": "gone"}, ["gone"]),
+        (
+            {"failures": 1, "reason": "busy", "given_up_reason": "too long"},
+            ["busy; given up: too long"],
+        ),
     ],
 )
-def test_channels_say_why_messages_wait(changes: dict[str, Any], why: list[str]) -> None:
+def test_channels_say_why_messages_were_not_sent(changes: dict[str, Any], why: list[str]) -> None:
     form = CHANNEL | changes
     header, row, last = printed(print_channels, [form])
     assert header == [

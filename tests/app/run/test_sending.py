@@ -113,6 +113,33 @@ every = "delivery"
     assert "'bob' has no channel 'mail'" in of_nobody.output
 
 
+def test_a_run_says_why_messages_were_given_up(tmp_path: Path) -> None:
+    why = "the mail server answered 550 no such user"
+    with mail_server() as box:
+        box.recipients.append("550 no such user")
+        config = write(
+            tmp_path,
+            f"""
+[mail]
+host = "127.0.0.1"
+port = {box.port}
+security = "none"
+from = "t@films.example"
+[[people]]
+subscriber = "ada"
+kind = "mail"
+address = "ada@example.org"
+every = "delivery"
+""",
+        )
+        [report] = run(config)["channels"]
+        assert (report["sent"], report["given_up_reason"]) == (0, why)
+        assert (
+            f"{report['given_up']} given up ({why})\n" in tidings("channel", "send", config).stdout
+        )
+    assert f"given up: {why}" in " ".join(tidings("channel", "list", config).stdout.split())
+
+
 def test_a_digest_that_is_due_later_says_when(port: int, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     day = DAYS[(now.weekday() + 3) % 7]

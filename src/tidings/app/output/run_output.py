@@ -114,7 +114,8 @@ def print_channel(console: Console, report: ChannelReport) -> None:
     due = f" until {report.next_at}" if report.next_at and not report.reason else ""
     parts = [f"{report.sent:,} sent"]
     parts += [f"{report.waiting:,} waiting{due}"] if report.waiting else []
-    parts += [f"{report.given_up:,} given up"] if report.given_up else []
+    lost = f" ({report.given_up_reason})" if report.given_up_reason else ""
+    parts += [f"{report.given_up:,} given up{lost}"] if report.given_up else []
     line = f"channel {report.id} ({report.kind}: {report.target}): {', '.join(parts)}"
     is_well = (due or not report.waiting) and not report.given_up
     reason = f"; {report.reason}" if report.waiting and report.reason else ""

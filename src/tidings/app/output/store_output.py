@@ -103,23 +103,26 @@ def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
 
 
 def print_channels(console: Console, forms: Sequence[dict[str, Any]]) -> None:
-    """Print channels as a table, with the reason why messages wait: a failure, or their time."""
+    """Print channels as a table, with the reasons why messages were not sent."""
     table = make_table(
         "Channel", "Kind", "Subscriber", "State", "Sent>", "Waiting>", "Given up>", "Reason"
     )
     for form in forms:
         counts = [f"{form[name]:,}" for name in ("sent", "waiting", "given_up")]
         names = [form[name] or "" for name in ("id", "kind", "subscriber", "state")]
-        table.add_row(*names, *counts, _why_waiting(form))
+        table.add_row(*names, *counts, _why_unsent(form))
     if forms:
         console.print(table)
     console.print(Text(plural(len(forms), "channel"), "bold"))
 
 
-def _why_waiting(form: Mapping[str, Any]) -> str:
-    if form["failures"] or form["state"] == "disabled":
-        return form["reason"] or ""
-    return f"due at {form['next_at']}" if form["waiting"] and form["next_at"] else ""
+def _why_unsent(form: Mapping[str, Any]) -> str:
+    """Return why messages wait, and why others were given up."""
+    is_failing = form["failures"] or form["state"] == "disabled"
+    due = f"due at {form['next_at']}" if form["waiting"] and form["next_at"] else None
+    waits, lost = form["reason"] if is_failing else due, form["given_up_reason"]
+    reasons = [waits, f"given up: {lost}" if lost and lost != waits else None]
+    return "; ".join(reason for reason in reasons if reason)
 
 
 def print_failures(console: Console, failures: Sequence[FailedDelivery]) -> None:

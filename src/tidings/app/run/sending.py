@@ -28,7 +28,8 @@ a dispatcher that was killed."""
 class ChannelReport:
     """The progress of a channel during a run: how much is sent and waiting, and why it fails.
 
-    `next_at` is when the rest is due, if that is later: after a failure, or in a digest.
+    `next_at` is when the rest is due, if that is later: after a failure, or in a digest. The newest
+    message that was given up has the `given_up_reason`.
     """
 
     id: str
@@ -39,6 +40,7 @@ class ChannelReport:
     given_up: int
     reason: str | None
     next_at: str | None = None
+    given_up_reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -93,6 +95,7 @@ class RunChannels:
             backlog.given_up,
             channel.disabled or channel.reason,
             next_time(channel),
+            self._store.channels.given_up_reason(channel.key),
         )
 
 
