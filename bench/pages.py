@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import history
 
-from tidings.lab.stopwatch import processor_seconds
+from tidings.lab.stopwatch import machine_seconds, processor_seconds
 
 RESULTS = Path(__file__).parent / "results"
 STAT = Path("/proc/stat")
@@ -34,9 +34,7 @@ class Used(NamedTuple):
         """Return what was used so far; None on a system that does not tell."""
         if not STAT.exists():
             return None
-        ticks = sum(map(int, STAT.read_text().split()[1:4]))
-        busy_s = ticks / os.sysconf("SC_CLK_TCK")
-        return cls(time.perf_counter(), busy_s, processor_seconds())
+        return cls(time.perf_counter(), machine_seconds(), processor_seconds())
 
     def others_since(self, before: "Used") -> float:
         """Return how many cores other processes used meanwhile."""

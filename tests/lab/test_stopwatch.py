@@ -4,7 +4,7 @@ import subprocess
 import sys
 from functools import partial
 
-from tidings.lab.stopwatch import least_times, processor_seconds
+from tidings.lab.stopwatch import least_times, machine_seconds, processor_seconds
 
 
 def test_calls_take_turns_after_a_first_round_that_is_not_measured() -> None:
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 
 def test_children_count_while_they_run_and_afterwards() -> None:
-    before = processor_seconds()
+    before, machine_before = processor_seconds(), machine_seconds()
     child = subprocess.Popen(
         [sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -34,3 +34,4 @@ def test_children_count_while_they_run_and_afterwards() -> None:
     child.communicate()
     assert running - before >= 0.45
     assert processor_seconds() - before >= 0.45
+    assert machine_seconds() - machine_before >= 0.45

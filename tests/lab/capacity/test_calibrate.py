@@ -76,6 +76,16 @@ def test_other_costs_are_fitted_to_single_triggers() -> None:
     assert calibration == calibration_of(runs)
 
 
+@pytest.mark.parametrize(("others_s", "overlap"), [(0.0, 0.25), (4.0, 0.5), (7.0, 1.0)])
+def test_cores_that_others_use_are_not_idle(others_s: float, overlap: float) -> None:
+    """Two processor seconds in four seconds of two cores, of which others take some."""
+    run = run_of(CASES[0])
+    busy = replace(run, processor_s=2.0, wall_s=4.0, cores=2, others_s=others_s)
+    assert busy.overlap == overlap
+    longest = [replace(run_of(case), processor_s=1.0) for case in CASES[1:]]
+    assert fit([busy, *longest]).overlap == overlap
+
+
 def test_costs_are_never_negative() -> None:
     noisy = [
         Measurement(case, 1.0 + 0.1 * (number % 2), 1.0, 1.0, 1, 1.0, 1.0, 2.0)
@@ -104,4 +114,5 @@ def test_a_run_measures_time_and_bytes(spark: "SparkSession") -> None:
     assert run.state_bytes > run.id_bytes > 0
     assert 0 < run.held <= 200 * 10
     assert len(run.triggers) == COUNTED
+    assert 0 < run.overlap <= 1
     assert run.cores == spark.sparkContext.defaultParallelism

@@ -7,6 +7,7 @@ count.
 """
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from tidings.lab.capacity.model import (
     held_at_most,
 )
 from tidings.lab.capacity.workload import CapacityWorkload
-from tidings.lab.stopwatch import processor_seconds
+from tidings.lab.stopwatch import machine_seconds, processor_seconds
 from tidings.policy import Policy
 
 WARM: Final = 2
@@ -84,6 +85,16 @@ class Case(NamedTuple):
 class _Mark(NamedTuple):
     processor_s: float
     wall_s: float
+    machine_s: float
+
+    @classmethod
+    def now(cls) -> "_Mark":
+        return cls(processor_seconds(), time.perf_counter(), machine_seconds())
+
+    def others_since(self, before: "_Mark") -> float:
+        """Return the processor seconds of other processes since an earlier mark."""
+        own = self.processor_s - before.processor_s
+        return max(0.0, self.machine_s - before.machine_s - own)
 
 
 _BASE: Final = Case(100_000, 40_000, 10, 4_000)
@@ -118,6 +129,14 @@ class Measurement:
     cores: int = 1
     triggers: tuple[float, ...] = ()
     """Processor seconds of each trigger."""
+    others_s: float = 0.0
+    """Processor seconds that other processes took from these cores during one trigger."""
+
+    @property
+    def overlap(self) -> float:
+        """The share of the time that others left to these cores in which they were busy."""
+        left_s = self.wall_s * self.cores - self.others_s
+        return self.processor_s / max(self.processor_s, left_s)
 
 
 Progress = Callable[[int, int], None]
@@ -177,7 +196,7 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     marks = list[_Mark]()
 
     def note(batch: Any, _number: int) -> None:
-        marks.append(_Mark(processor_seconds(), time.perf_counter()))
+        marks.append(_Mark.now())
         batch.write.format("noop").mode("overwrite").save()
 
     query = (
@@ -192,6 +211,8 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
     written = [_bytes_written(progress) for progress in query.recentProgress][WARM : TRIGGERS - 1]
     triggers = [after.processor_s - before.processor_s for before, after in pairwise(marks[WARM:])]
     walls = [after.wall_s - before.wall_s for before, after in pairwise(marks[WARM:])]
+    others = [after.others_since(before) for before, after in pairwise(marks[WARM:])]
+    cores = spark.sparkContext.defaultParallelism
     most = case.subscribers * held_at_most(policy.window, math.inf)
     so_far = offered[WARM + 1 : TRIGGERS]
     return Measurement(
@@ -203,8 +224,9 @@ def _measure(case: Case, policy: Policy, folder: Path) -> Measurement:
         state_bytes=fmean(written),
         held=fmean(min(most, count * case.matches) for count in so_far),
         id_bytes=fmean(buckets * bucket_id_bytes(count, case.matches, buckets) for count in so_far),
-        cores=spark.sparkContext.defaultParallelism,
+        cores=cores,
         triggers=tuple(triggers),
+        others_s=median(others) * min(1.0, cores / (os.cpu_count() or 1)),
     )
 
 
@@ -253,7 +275,7 @@ def fit(runs: Sequence[Measurement]) -> Costs:
         index_bytes=largest.index_bytes / largest.case.subscriptions,
         subscriber_bytes=subscriber_bytes,
         held_bytes=held_bytes,
-        overlap=min(1.0, longest.processor_s / longest.wall_s / longest.cores),
+        overlap=longest.overlap,
     )
 
 
