@@ -289,4 +289,4 @@ def test_conditions_are_read_within_the_limits_as_they_are_written(
     assert isinstance(deep, BadRecord)
     assert "limit nesting = 8" in deep.reason
     assert isinstance(long, BadRecord)
-    assert "_bytes = 8,000" in long.reason
+    assert "limit condition_bytes = 8,000" in long.reason

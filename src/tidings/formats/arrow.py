@@ -315,7 +315,7 @@ def read_subscriptions(
     table = with_text_ids(validated(table), ("id", "subscriber"))
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
-    how = Reading(columns, lambda row: _subscription(row, cells, limits), limits=limits)
+    how = Reading(columns, lambda row: _subscription(row, cells, limits), None, limits, "where")
     return read_rows(table, how)
 
 

@@ -87,13 +87,15 @@ class Reading(NamedTuple):
     """The way in which the rows of a table become objects.
 
     `build` makes one object from a row, a dict without its null cells. `quick` makes those of a
-    whole batch, or returns None if rows have to be read one by one.
+    whole batch, or returns None if rows have to be read one by one. The strings of the column
+    `apart` have a limit of their own.
     """
 
     columns: Sequence[Column]
     build: Callable[[dict[str, Any]], Any]
     quick: Quick[Any] | None = None
     limits: Limits = TRUSTED
+    apart: str = CONTENT
 
 
 def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
@@ -221,7 +223,7 @@ def _read_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator
 
     def build(row: Iterable[Any]) -> Any:
         fields = _unfold(how.columns, row, reserved)
-        how.limits.check_record(fields, "the row")
+        how.limits.check_record(fields, "the row", apart=how.apart)
         how.limits.check("attributes", len(fields), "the row: its attributes", InvalidForm)
         return how.build(fields)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.model import validate
-from tidings.model.limits import TRUSTED, Limits, check_limits
+from tidings.model.limits import CONTENT, TRUSTED, Limits, check_limits
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 
@@ -56,7 +56,7 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
     check_limits(limits, InvalidForm)
     optional = ("where", "any", "prefrank", "score")
     values = fields(form, "subscription", ("id", "subscriber"), optional)
-    _check(values, "subscription", limits)
+    _check(values, "subscription", limits, apart="where")
     return Subscription(**values, limits=limits)
 
 
@@ -95,10 +95,10 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     return Subscriber(values["id"], policy, prefers, values.get("paused", False), limits)
 
 
-def _check(form: dict[str, Any], what: str, limits: Limits) -> None:
+def _check(form: dict[str, Any], what: str, limits: Limits, *, apart: str = CONTENT) -> None:
     """Refuse a form that is too large or nests too deeply."""
     if not _small(form, limits):
-        limits.check_record(form, _label(what, form.get("id")), InvalidForm)
+        limits.check_record(form, _label(what, form.get("id")), InvalidForm, apart=apart)
 
 
 def _small(form: dict[str, Any], limits: Limits) -> bool:

@@ -43,7 +43,7 @@ class Limits:
     record_bytes: int = 16_000_000
     """Bytes of one record, about as many as its JSON takes."""
     string_bytes: int = 16_000_000
-    """Bytes of one string in a record, other than in its content."""
+    """Bytes of one string in a record, other than in its content or its condition."""
     nesting: int = 64
     """Levels of lists and objects in a record, and of parentheses and `not` in a condition."""
     attributes: int = 1_000_000
@@ -136,25 +136,33 @@ class Limits:
             raise error(f"{what} is {number}, above the limit {name} = {limit:,}")
 
     def check_record(
-        self, record: object, what: str, error: type[TidingsError] = InvalidForm
+        self,
+        record: object,
+        what: str,
+        error: type[TidingsError] = InvalidForm,
+        *,
+        apart: str = CONTENT,
     ) -> None:
-        """Refuse a record that is too large or nests too deeply, in O(size) without recursion."""
+        """Refuse a record that is too large or nests too deeply, in O(size) without recursion.
+
+        Only the size of the record limits the strings of the field `apart`: content is shown and
+        never compared, and a condition has a limit of its own.
+        """
         try:
-            self._check_size(record, what, error)
+            self._check_size(record, what, error, apart)
         except TidingsError:
             raise
         except Exception as failure:  # noqa: BLE001 - the methods of a foreign class
             raise error(f"{what} cannot be read: {described(failure)}") from None
 
-    def _check_size(self, record: object, what: str, error: type[TidingsError]) -> None:
-        if not isinstance(record, Mapping) or CONTENT not in record:
+    def _check_size(self, record: object, what: str, error: type[TidingsError], apart: str) -> None:
+        if not isinstance(record, Mapping) or apart not in record:
             self._size_of(record, "string_bytes", what, error)
             return
-        # Content is shown and never compared, so only the size of the record limits its strings.
         entries = islice(record.items(), self.record_bytes // _SCALAR_BYTES + 1)
-        rest = {name: value for name, value in entries if name != CONTENT}
+        rest = {name: value for name, value in entries if name != apart}
         size = self._size_of(rest, "string_bytes", what, error)
-        self._size_of({CONTENT: record[CONTENT]}, "record_bytes", what, error, size)
+        self._size_of({apart: record[apart]}, "record_bytes", what, error, size)
 
     def _size_of(
         self, record: object, strings: str, what: str, error: type[TidingsError], size: int = 0
