@@ -116,7 +116,7 @@ every = "delivery"
 def test_a_run_says_why_messages_were_given_up(tmp_path: Path) -> None:
     why = "the mail server answered 550 no such user"
     with mail_server() as box:
-        box.recipients.append("550 no such user")
+        box.recipients += ["550 no such user"] * 9  # however often it is asked
         config = write(
             tmp_path,
             f"""
@@ -134,9 +134,8 @@ every = "delivery"
         )
         [report] = run(config)["channels"]
         assert (report["sent"], report["given_up_reason"]) == (0, why)
-        assert (
-            f"{report['given_up']} given up ({why})\n" in tidings("channel", "send", config).stdout
-        )
+        sent = tidings("channel", "send", config)
+        assert f"{report['given_up']} given up ({why})" in sent.stdout
     assert f"given up: {why}" in " ".join(tidings("channel", "list", config).stdout.split())
 
 
