@@ -69,6 +69,8 @@ def test_renumbering_leaves_bounds_alone() -> None:
     encoded = encode([Subscription("s", "u", where)], [0], vocabulary)
     moves = Renumbering(np.array([5, 6, 7], np.int32), np.array([4], np.int32))
     moved = renumbered(encoded, moves)
-    assert (moved.term.tolist(), moved.members.tolist()) == ([5, -1, -1], [6, 7])
+    assert moved.term.tolist() == [5 + encoded.term[0], -1, -1]
+    assert moved.members.tolist() == [5 + member for member in encoded.members]
+    assert {*moved.term.tolist(), *moved.members.tolist()} == {-1, 5, 6, 7}
     assert moved.slot.tolist() == [-1, -1, 4]
     assert np.array_equal(moved.low, encoded.low)

@@ -35,7 +35,7 @@ def test_a_value_stamps_the_predicates_that_it_satisfies(
 ) -> None:
     terms = FamilyTerms()
     for term, (shape, operand) in enumerate(predicates):
-        terms.add(shape, operand, term)
+        terms.add(shape, [operand], [term])
     tokens = Event("e", {"a": value}, 0).tokens
     expected = [
         term
@@ -48,8 +48,7 @@ def test_a_value_stamps_the_predicates_that_it_satisfies(
 @given(st.sets(st.integers(-9, 9)), st.integers(-9, 9), st.integers(0, 9))
 def test_values_within_a_range_are_found(keys: set[int], low: int, length: int) -> None:
     terms = FamilyTerms()
-    for key in sorted(keys):
-        terms.add("=", float(key), key + 100)
+    terms.add("=", [float(key) for key in keys], [key + 100 for key in keys])
     expected = [key + 100 for key in sorted(keys) if low <= key <= low + length]
     assert terms.within(low, low + length) == expected
 

@@ -1,30 +1,36 @@
 """Subscriptions as columns of numbers, from which segments are built."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain, compress, repeat
+from itertools import accumulate, chain, compress, repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int8s, Int32s, Int64s
-from tidings.compiled.arrays import offsets
+from tidings.compiled.array_types import AnyArray, Float64s, Int8s, Int32s, Int64s
+from tidings.compiled.arrays import distinct, offsets, stable_order
 from tidings.index.access.kernels.records import AMONG, BETWEEN, UNLIKE
 from tidings.index.access.vocabulary import Renumbering, Vocabulary, ordered
-from tidings.index.protocol import own_score
-from tidings.model.conditions.predicate import Condition, Predicate
+from tidings.model.conditions.predicate import (
+    FOLDED,
+    PATTERNS,
+    PRESENCE,
+    Condition,
+    Predicate,
+)
 from tidings.model.records import Subscription
 
 TOGETHER: Final = 2048
 """Subscriptions that are encoded at once; their predicates stay in the cache."""
-_COLUMNAR: Final = {"between": 0, "=": 1}
-"""The operators whose predicates are encoded together."""
+_SAME_TERMS: Final = {"=", *PATTERNS, *FOLDED, *PRESENCE}
+"""The operators whose predicates are terms, under the operator and the operand."""
+_ID: Final[Any] = attrgetter("id")
+_SCORE: Final[Any] = attrgetter("score")
+_WHERE: Final[Any] = attrgetter("where")
 _CONJUNCTIONS: Final[Any] = attrgetter("conjunctions")
-_ATTRIBUTE: Final[Any] = attrgetter("attribute")
-_OPERATOR: Final[Any] = attrgetter("operator")
-_FAMILY: Final[Any] = attrgetter("family")
+_GROUP: Final[Any] = attrgetter("attribute", "operator", "family")
 _OPERAND: Final[Any] = attrgetter("operand")
 
 
@@ -89,25 +95,47 @@ class _Checks(NamedTuple):
         return cls(slots.copy(), slots, *bounds, np.full(size, BETWEEN, np.int8), counts)
 
 
-class _Parts(NamedTuple):
-    """Predicates of one operator, and their places among others."""
+class _Group(NamedTuple):
+    """What predicates that are encoded together have in common."""
 
-    places: Int64s
-    predicates: list[Predicate]
+    attribute: str
+    operator: str
+    family: str
 
-    def where(self, chosen: Bools) -> "_Parts":
-        """Return those that a mask chooses."""
-        if chosen.all():  # as in most batches of subscriptions of one kind
-            return self
-        predicates = [*compress(self.predicates, chosen.tolist())]
-        return _Parts(self.places[chosen], predicates)
+    @property
+    def is_range(self) -> bool:
+        """Whether they are intervals of a slot."""
+        return self.operator == "between" and self.family != "string"
+
+
+class _Groups(dict[tuple[str, str, str], int]):
+    """Numbers of groups; a group gets the next one when it is first looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_number = list[_Group]()
+
+    def __missing__(self, group: tuple[str, str, str]) -> int:
+        number = self[group] = len(self.by_number)
+        self.by_number.append(_Group(*group))
+        return number
+
+
+class _Batch(NamedTuple):
+    """Predicates that are encoded at once; groups and operands change for single values."""
+
+    parts: Sequence[Predicate]
+    operands: list[Any]
+    groups: Int32s
+    checks: _Checks
+    members: dict[int, Sequence[int]]  # by place
 
 
 class _ColumnBuilder:
     """Checks as columns, so that no object per check outlives its encoding.
 
-    Most predicates are ranges of numbers and equalities. These are encoded column by column, the
-    others one by one, in several times the time.
+    Predicates are encoded group by group, and all ranges at once. Only the few that have operators
+    of other kinds are encoded one by one, in several times the time.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -116,11 +144,12 @@ class _ColumnBuilder:
         self._columns = [array(code) for code in "iiddbi"]
         self._owner, self._part = array("i"), array("i")
         self.size, self.members, self._weight = array("i"), array("i"), array("d")
+        self._groups = _Groups()
 
     def add(self, first: int, subscriptions: Sequence[Subscription]) -> None:
         """Append the checks of some subscriptions, of which the first has this position."""
-        wheres = [subscription.where for subscription in subscriptions]
-        if not all(type(where) is Condition for where in wheres):
+        wheres = [*map(_WHERE, subscriptions)]
+        if {*map(type, wheres)} != {Condition}:
             self._add_active(first, subscriptions)
             return
         conjunctions = [*map(_CONJUNCTIONS, wheres)]
@@ -153,33 +182,84 @@ class _ColumnBuilder:
         """Append the checks of rows; return how many each has."""
         sizes, parts = [*map(len, rows)], [*chain.from_iterable(rows)]
         self.size.extend(sizes)
-        checks, whole = _Checks.empty(len(parts)), _Parts(np.arange(len(parts)), parts)
-        codes = map(_COLUMNAR.get, map(_OPERATOR, parts), repeat(-1))
-        operators = np.fromiter(codes, np.int8, len(parts))
-        self._write_ranges(checks, whole.where(operators == _COLUMNAR["between"]))
-        equal = whole.where(operators == _COLUMNAR["="])
-        checks.term[equal.places] = self._vocabulary.equal_terms(equal.predicates)
-        for place in np.flatnonzero((checks.term < 0) & (checks.slot < 0)).tolist():
-            term, slot, low, high, members, kind = self._vocabulary.check(parts[place])
-            checks.term[place], checks.slot[place] = term, slot
-            checks.low[place], checks.high[place] = low, high
-            checks.kind[place], checks.members[place] = kind, len(members)
+        numbers = map(self._groups.__getitem__, map(_GROUP, parts))
+        groups = np.fromiter(numbers, np.int32, len(parts))
+        batch = _Batch(parts, [*map(_OPERAND, parts)], groups, _Checks.empty(len(parts)), {})
+        self._write_ranges(batch)
+        self._write_others(batch)
+        for place, members in sorted(batch.members.items()):
+            batch.checks.members[place] = len(members)
             self.members.extend(members)
-        written: list[AnyArray] = [*checks]
+        written: list[AnyArray] = [*batch.checks]
         for column, values in zip(self._columns, written, strict=True):
             column.frombytes(values.tobytes())
         return sizes
 
-    def _write_ranges(self, checks: _Checks, ranges: _Parts) -> None:
-        """Write ranges of numbers, but for those that are one number."""
-        if not ranges.predicates or {*map(_FAMILY, ranges.predicates)} != {"number"}:
-            return
-        pairs = chain.from_iterable(map(_OPERAND, ranges.predicates))
-        bounds = np.fromiter(pairs, np.float64, 2 * len(ranges.predicates)).reshape(-1, 2)
-        wide = bounds[:, 0] != bounds[:, 1]
-        places, predicates = ranges.where(wide)
-        checks.slot[places] = self._vocabulary.number_slots([*map(_ATTRIBUTE, predicates)])
-        checks.low[places], checks.high[places] = bounds[wide].T
+    def _write_ranges(self, batch: _Batch) -> None:
+        """Write the ranges; those of a single value move to the group of equal values."""
+        _, operands, groups, checks, _ = batch
+        is_range = np.array([group.is_range for group in self._groups.by_number], np.bool_)[groups]
+        places = np.flatnonzero(is_range)
+        pairs = chain.from_iterable(compress(operands, is_range.tolist()))
+        low, high = np.fromiter(pairs, np.float64, 2 * len(places)).reshape(-1, 2).T
+        wide = low != high
+        ranges, single = places[wide], places[~wide]
+        checks.slot[ranges] = self._by_group(groups[ranges], self._slot)
+        checks.low[ranges], checks.high[ranges] = low[wide], high[wide]
+        groups[single] = self._by_group(groups[single], self._equal)
+        for place, value in zip(single.tolist(), low[~wide].tolist(), strict=True):
+            operands[place] = value
+
+    def _by_group(self, groups: Int32s, number: Callable[[_Group], int]) -> Int32s:
+        """Return a number of each group, which is asked for once."""
+        numbers = np.empty(len(self._groups), np.int32)
+        for group in distinct(groups, len(numbers)).tolist():
+            numbers[group] = number(self._groups.by_number[group])
+        return numbers[groups]
+
+    def _slot(self, group: _Group) -> int:
+        terms = self._vocabulary.family_terms(group.attribute, group.family)
+        return self._vocabulary.slot(group.attribute, terms)
+
+    def _equal(self, group: _Group) -> int:
+        return self._groups[group.attribute, "=", group.family]
+
+    def _write_others(self, batch: _Batch) -> None:
+        """Write the checks that are not written yet, group by group."""
+        rest = np.flatnonzero(batch.checks.slot < 0)
+        rest = rest[stable_order(batch.groups[rest], len(self._groups))]
+        of_rest, places, terms = batch.groups[rest], rest.tolist(), list[int]()
+        ends = np.flatnonzero(np.diff(of_rest, append=-1)) + 1
+        for group, end in zip(of_rest[ends - 1].tolist(), ends.tolist(), strict=True):
+            some = places[len(terms) : end]
+            terms += self._write_group(batch, self._groups.by_number[group], some)
+        batch.checks.term[rest] = terms
+
+    def _write_group(self, batch: _Batch, group: _Group, places: Sequence[int]) -> list[int]:
+        """Write the checks of one group but for their terms, which are returned; -1 for none."""
+        vocabulary, (name, operator, family) = self._vocabulary, group
+        if operator in _SAME_TERMS:
+            operands = [*map(batch.operands.__getitem__, places)]
+            return vocabulary.terms_of(name, family, operator, operands)
+        if operator == "in":
+            lists = [[*batch.operands[place]] for place in places]
+            members = vocabulary.terms_of(name, family, "=", [*chain.from_iterable(lists)])
+            ends = [*accumulate(map(len, lists), initial=0)]
+            for place, first, end in zip(places, ends, ends[1:], strict=False):
+                batch.members[place] = members[first:end]
+            batch.checks.kind[places] = AMONG
+            return [-1] * len(places)
+        return [self._write_check(batch, place) for place in places]
+
+    def _write_check(self, batch: _Batch, place: int) -> int:
+        """Write one check of any kind but for its term, which is returned; -1 for none."""
+        checks = batch.checks
+        term, slot, low, high, members, kind = self._vocabulary.check(batch.parts[place])
+        checks.slot[place], checks.kind[place] = slot, kind
+        checks.low[place], checks.high[place] = low, high
+        if members:
+            batch.members[place] = members
+        return term
 
     @property
     def owner(self) -> Int32s:
@@ -212,10 +292,11 @@ def encode(
     columns = _ColumnBuilder(vocabulary)
     for first in range(0, len(subscriptions), TOGETHER):
         columns.add(first, subscriptions[first : first + TOGETHER])
-    ids = [subscription.id for subscription in subscriptions]
+    ids = [*map(_ID, subscriptions)]
+    scores = np.array([*map(_SCORE, subscriptions)], np.float64)
     encoded = EncodedSubscriptions(
         np.array(numbers, np.int32),
-        np.array([own_score(subscription) for subscription in subscriptions], np.float64),
+        np.where(np.isnan(scores), 1.0, scores),  # the score of a subscription without one
         np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
         columns.owner,
         np.array(columns.size, np.int32),
@@ -230,6 +311,8 @@ def encode(
 
 def joined(parts: Sequence[EncodedSubscriptions], ids: Sequence[str]) -> EncodedSubscriptions:
     """Concatenate encoded subscriptions; `ids` by number."""
+    if len(parts) == 1:
+        return parts[0]
     before = np.cumsum([0, *map(len, parts)])[:-1]
     members = np.cumsum([0, *(len(part.members) for part in parts)])[:-1]
     shifted = [

@@ -8,6 +8,7 @@ for numbers can be an `in`. Equal predicates share one term.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
@@ -38,18 +39,18 @@ class FamilyTerms:
     slot: int = -1
     sorted_keys: list[float] | None = None
 
-    def add(self, shape: str, operand: Any, term: int) -> None:
-        """Add a predicate that is new."""
+    def add(self, shape: str, operands: Sequence[Any], terms: Sequence[int]) -> None:
+        """Add predicates of one shape that are new."""
         if shape == "=":
-            self.equal[operand] = term
+            self.equal.update(zip(operands, terms, strict=True))
             self.sorted_keys = None
             return
-        self.others[shape, operand] = term
-        if shape in PRESENCE:
-            return
         if shape not in self.lists:
-            self.lists[shape] = OPERANDS[shape]()
-        self.lists[shape].add(operand, term)
+            self.fill(shape, operands, terms)
+            return
+        self.others.update(zip(zip(repeat(shape), operands), terms, strict=False))
+        for operand, term in zip(operands, terms, strict=True):
+            self.lists[shape].add(operand, term)
 
     def fill(self, shape: str, operands: Sequence[Any], terms: Sequence[int]) -> None:
         """Add all predicates of a shape other than `=`, which must have none so far."""

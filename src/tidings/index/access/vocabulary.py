@@ -11,7 +11,7 @@ one is built when most of it is no longer used.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
+from itertools import compress, repeat
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_file import MOST, Reader, Writer, parsed
-from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
 from tidings.errors import shown
 from tidings.index.access.kernels.records import AMONG, BETWEEN, OUTSIDE, UNLIKE, HitCounts
 from tidings.index.access.terms import (
@@ -191,17 +191,19 @@ class Vocabulary:
             return self._negation(part, terms)
         return self.term(name, terms, list_kind(part), list_operand(part)), *STAMPED
 
-    def number_slots(self, names: Sequence[str]) -> Int32s:
-        """Return the slots of numbers of attributes, adding those that are new."""
-        slots = {name: self.slot(name, self.family_terms(name, "number")) for name in {*names}}
-        return np.fromiter(map(slots.__getitem__, names), np.int32, len(names))
-
-    def equal_terms(self, parts: Sequence[Predicate]) -> Int32s:
-        """Return the terms of predicates with `=`; -1 for those that are new."""
-        keys = [*map(attrgetter("attribute", "family"), parts)]
-        known = {key: self.family_terms(*key).equal for key in {*keys}}
-        terms = (known[key].get(part.operand, -1) for key, part in zip(keys, parts, strict=True))
-        return np.fromiter(terms, np.int32, len(parts))
+    def terms_of(self, name: str, family: str, shape: str, operands: Sequence[Any]) -> list[int]:
+        """Return the terms of predicates of one attribute and shape, adding those that are new."""
+        terms = self.family_terms(name, family)
+        equal = shape == "="
+        known: Mapping[Any, int] = terms.equal if equal else terms.others
+        keys = operands if equal else [(shape, operand) for operand in operands]
+        numbers = [*map(known.get, keys, repeat(-1))]
+        if -1 not in numbers:
+            return numbers
+        pairs = zip(operands, numbers, strict=True)
+        new = dict.fromkeys([operand for operand, number in pairs if number < 0])
+        self._add_terms(name, terms, shape, [*new])
+        return [*map(known.__getitem__, keys)]
 
     def _negation(self, part: Predicate, terms: FamilyTerms) -> Check:
         slot, operator = self.slot(part.attribute, terms), NEGATIONS[part.operator]
@@ -274,7 +276,9 @@ class Vocabulary:
         fresh = Vocabulary()
         fresh._codes = self._codes
         moves = Renumbering(np.full(self.terms, -1, np.int32), np.full(self.slots, -1, np.int32))
-        used = _Used(set(terms.tolist()), set(slots.tolist()), set(codes.tolist()))
+        is_used = np.zeros(self.terms + 1, np.bool_)  # the last one stands for any later term
+        is_used[terms] = True
+        used = _Used(is_used, set(slots.tolist()), set(codes.tolist()))
         for name, attribute in list(self.attributes.items()):
             for family, held in list(attribute.items()):
                 self._copy_used(fresh, moves, name, family, held, used)
@@ -315,20 +319,27 @@ class Vocabulary:
 
     def term(self, name: str, terms: FamilyTerms, shape: str, key: Any) -> int:
         """Return the term of a predicate, adding it if it is new."""
-        present = terms.equal.get(key) if shape == "=" else terms.others.get((shape, key))
-        if present is not None:
-            return int(present)
+        key_of = key if shape == "=" else (shape, key)
+        known: Mapping[Any, int] = terms.equal if shape == "=" else terms.others
+        if key_of not in known:
+            self._add_terms(name, terms, shape, [key])
+        return known[key_of]
+
+    def _add_terms(
+        self, name: str, terms: FamilyTerms, shape: str, operands: Sequence[Any]
+    ) -> None:
+        """Add predicates that are new."""
         with self.lock:
-            term = self.terms
-            if term >= len(self._uses):
+            first, last = self.terms, self.terms + len(operands)
+            while last > len(self._uses):
                 self._grow()
-            self._guess[term] = GUESSES.get(shape, GUESS)
-            self._born[term] = self.events
-            self.terms = term + 1
-            terms.add(shape, key, term)
-            self._note_absent(name, terms)
+            self._guess[first:last] = GUESSES.get(shape, GUESS)
+            self._born[first:last] = self.events
+            self.terms = last
+            terms.add(shape, operands, range(first, last))
+            if shape in ("is null", "true"):
+                self.absent[name] = first
             self.encoders.pop(name, None)
-        return term
 
     def _note_absent(self, name: str, terms: FamilyTerms) -> None:
         for shape in ("is null", "true"):
@@ -374,13 +385,17 @@ class Vocabulary:
         used: "_Used",
     ) -> None:
         """Copy the used terms and the slot of a family, with how often they held."""
-        shapes = [(("=", key), term) for key, term in list(held.equal.items())]
-        shapes += list(held.others.items())
-        for (shape, key), term in shapes:
-            if term in used.terms:
-                new = fresh.term(name, fresh.family_terms(name, family), shape, key)
-                moves.terms[term] = new
-                fresh.counts.terms[new] = self.counts.terms[term]
+        by_shape = {"=": held.equal.copy()}
+        for (shape, operand), term in list(held.others.items()):
+            by_shape.setdefault(shape, {})[operand] = term
+        for shape, terms in by_shape.items():
+            old = np.fromiter(terms.values(), np.int64, len(terms))
+            is_used = used.terms.take(old, mode="clip")
+            if not is_used.any():
+                continue
+            new = fresh.terms_of(name, family, shape, [*compress(terms, is_used.tolist())])
+            moves.terms[old[is_used]] = new
+            fresh.counts.terms[new] = self.counts.terms[old[is_used]]
         if held.slot in used.slots:
             copy = fresh.family_terms(name, family)
             slot = moves.slots[held.slot] = fresh.slot(name, copy)
@@ -391,7 +406,7 @@ class Vocabulary:
 class _Used(NamedTuple):
     """The terms, slots and codes that some subscription uses."""
 
-    terms: set[int]
+    terms: Bools  # by number, whether it is used
     slots: set[int]
     codes: set[float]
 
