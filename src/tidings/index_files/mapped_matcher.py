@@ -335,13 +335,11 @@ def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
         (compiled if _has_compiled_ranker(bundle) else uncompiled).append(bundle)
     compiled.sort(key=lambda bundle: (bundle.subscriber is None, bundle.name))
     subscribers = [bundle.subscriber for bundle in compiled if bundle.subscriber]
-    owned = [
-        (subscription, owner)
-        for owner, bundle in enumerate(compiled)
-        for subscription in bundle.subscriptions
-    ]
-    owned.sort(key=lambda pair: pair[0].id)
-    matcher = Matcher(subscribers, [subscription for subscription, _ in owned], index="access")
+    owned = [subscription for bundle in compiled for subscription in bundle.subscriptions]
+    counts = np.array([len(bundle.subscriptions) for bundle in compiled], np.int64)
+    ids = [subscription.id for subscription in owned]
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    matcher = Matcher(subscribers, map(owned.__getitem__, order), index="access")
     assert matcher.compiled is not None
     index, ranker = matcher.compiled
     if index.snapshot.size or len(index.snapshot.segments) > 1:
@@ -352,13 +350,13 @@ def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
     if any(ranker.partial for ranker in rankers):
         for segment in index.snapshot.segments:
             segment.partial_view(index.snapshot.version)
-    owners = np.array([owner for _, owner in owned], np.int32)
+    owners = np.repeat(np.arange(len(compiled), dtype=np.int32), counts)
     mapped = MappedMatcher(
         index.snapshot.vocabulary,
         index.snapshot.segments,
-        StringTable.of([subscription.id for subscription, _ in owned]),
+        StringTable.of([*map(ids.__getitem__, order)]),
         rankers,
-        _owned_ranks(index, owners, len(compiled)),
+        _owned_ranks(index, owners[np.array(order, np.int64)], len(compiled)),
     )
     names = [bundle.name for bundle in compiled]
     return BaseIndex(mapped, SubscriberTable.of(names, subscribers), uncompiled)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isnan
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +43,7 @@ CHUNK_RECORDS: Final = 10_000
 MAX_CHUNK_BYTES: Final = 1 << 30
 """No chunk may expand to more than this, whatever its compressed form claims."""
 _TYPES: Final = {"number": float, "time": float, "string": str, "boolean": bool}
+_PREDICATE: Final[Any] = attrgetter("attribute", "operator", "family", "operand")
 _FAULTS: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
@@ -93,7 +95,9 @@ def fingerprint(subscribers: Iterable[Subscriber]) -> int:
 
 def write_bundles(writer: Writer, bundles: Iterable[SubscriberBundle]) -> None:
     """Write bundles."""
-    chunks = [zlib.compress(json.dumps(form).encode(), level=1) for form in _forms(bundles)]
+    # Of all values only the operand of an `in`, a set, has no form of its own: it is sorted.
+    forms = (json.dumps(form, default=sorted) for form in _forms([*bundles]))
+    chunks = [zlib.compress(form.encode(), level=1) for form in forms]
     writer.array("ends", np.cumsum([0, *map(len, chunks)], dtype=np.int64))
     writer.array("chunks", np.frombuffer(b"".join(chunks), np.uint8))
 
@@ -119,15 +123,18 @@ def _expand(chunk: bytes) -> bytes:
     return expanded
 
 
-def _forms(bundles: Iterable[SubscriberBundle]) -> Iterator[Mapping[str, Any]]:
+def _forms(bundles: Sequence[SubscriberBundle]) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON form of one chunk after the other."""
-    form, policies = _empty_form(), dict[Policy, int]()
+    # The hash of a policy takes longer than all else; most subscribers share an object.
+    form, policies, by_identity = _empty_form(), dict[Policy, int](), dict[int, int]()
     for bundle in bundles:
         if bundle.subscriber:
-            number = policies.setdefault(bundle.subscriber.policy, len(policies))
+            subscriber, policy = bundle.subscriber, bundle.subscriber.policy
+            number = by_identity.get(id(policy), -1)
+            if number < 0:
+                number = by_identity[id(policy)] = policies.setdefault(policy, len(policies))
             if number == len(form["policies"]):
-                form["policies"].append(bundle.subscriber.policy.to_dict())
-            subscriber = bundle.subscriber
+                form["policies"].append(policy.to_dict())
             form["members"].append([bundle.name, number, subscriber.prefers, subscriber.paused])
         else:
             form["members"].append([bundle.name, None, [], False])
@@ -137,7 +144,7 @@ def _forms(bundles: Iterable[SubscriberBundle]) -> Iterator[Mapping[str, Any]]:
         )
         if len(form["members"]) + len(form["subscriptions"]) >= CHUNK_RECORDS:
             yield form
-            form, policies = _empty_form(), {}
+            form, policies, by_identity = _empty_form(), {}, {}
     if form["members"]:
         yield form
 
@@ -151,18 +158,11 @@ def _row(subscription: Subscription) -> list[Any]:
     fields = [subscription.id, subscription.prefrank, subscription.score]
     if isinstance(subscription.where, Condition):
         conjunctions = subscription.where.conjunctions
-        return [*fields, [list(map(_predicate_row, parts)) for parts in conjunctions], None]
+        return [*fields, [list(map(_PREDICATE, parts)) for parts in conjunctions], None]
     weighted = [
-        [_predicate_row(part.predicate), part.weight, part.state] for part in subscription.groups[0]
+        [_PREDICATE(part.predicate), part.weight, part.state] for part in subscription.groups[0]
     ]
     return [*fields, None, weighted]
-
-
-def _predicate_row(predicate: Predicate) -> list[Any]:
-    operand = predicate.operand
-    if predicate.operator in ("in", "not in"):
-        operand = sorted(operand)
-    return [predicate.attribute, predicate.operator, predicate.family, operand]
 
 
 def _bundles(form: Any) -> Iterator[SubscriberBundle]:

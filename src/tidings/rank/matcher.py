@@ -223,9 +223,13 @@ class Matcher:
                 f"subscription {shown(subscription.id)} already exists; replace it instead"
             )
         self.subscriptions[subscription.id] = subscription
-        self._owned.setdefault(subscription.subscriber, {})[subscription.id] = subscription
+        owned = self._owned.get(subscription.subscriber)
+        if owned is None:
+            owned = self._owned[subscription.subscriber] = {}
+        owned[subscription.id] = subscription
         self._few = None
-        self._rankers.pop(subscription.subscriber, None)
+        if self._rankers:
+            self._rankers.pop(subscription.subscriber, None)
 
     def _present(self, subscription: str) -> Subscription:
         if subscription not in self.subscriptions:

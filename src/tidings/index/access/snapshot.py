@@ -53,6 +53,11 @@ class SubscriptionList(Sequence[Subscription | None]):
         self.scores.pop(number, None)
         return rescored
 
+    def many(self, numbers: Sequence[int]) -> list[Any]:
+        """Return the subscriptions of some numbers."""
+        get = self.__getitem__ if self.scores else self.held.__getitem__
+        return [*map(get, numbers)]
+
 
 class SubscriptionTable:
     """Subscriptions by number, and where their records are.
@@ -96,11 +101,10 @@ class SubscriptionTable:
         """Return a table of some subscriptions with the same numbers; the others are free."""
         last = int(alive.nonzero()[0].max(initial=-1)) + 1
         keeps = alive[:last].tolist()
-        held = zip(self.subscriptions.held, self.ids, keeps, strict=False)
-        pairs = [(subscription, name) if keep else (None, "") for subscription, name, keep in held]
-        table = SubscriptionTable(
-            [subscription for subscription, _ in pairs], [name for _, name in pairs]
-        )
+        held, ids = self.subscriptions.held[:last], self.ids[:last]
+        for number in np.flatnonzero(~alive[:last]).tolist():
+            held[number], ids[number] = None, ""
+        table = SubscriptionTable(held, ids)
         scores = list(self.subscriptions.scores.items())  # a copy: readers remove from it
         table.subscriptions.scores = {
             number: score for number, score in scores if number < last and keeps[number]

@@ -230,7 +230,7 @@ class IndexWriter:
         with self._lock:
             subscriptions = self.snapshot.table.subscriptions
             numbers = self._ids.numbers().tolist()
-            listener.on_added(numbers, [subscriptions[number] for number in numbers])
+            listener.on_added(numbers, subscriptions.many(numbers))
             self._listeners.append(listener)
 
     def subscription(self, number: int) -> Subscription | None:
@@ -416,7 +416,7 @@ class IndexWriter:
         """Swap the next snapshot in; listeners see additions before, and removals after it."""
         for listener in self._listeners:
             if new:
-                listener.on_added(new, [snapshot.table.subscriptions[number] for number in new])
+                listener.on_added(new, snapshot.table.subscriptions.many(new))
         self.snapshot = snapshot.at(snapshot.version + 1 if dead else snapshot.version)
         for listener in self._listeners:
             if dead:

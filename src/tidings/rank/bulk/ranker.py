@@ -78,10 +78,13 @@ class BulkRanker:
 
     def on_added(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
         """Handle new subscriptions of the index."""
-        for number, subscription in zip(numbers, subscriptions, strict=True):
-            self._owned.setdefault(subscription.subscriber, {})[number] = subscription
-            self._owner[number] = subscription.subscriber
-            self._stale.add(subscription.subscriber)
+        owners = [subscription.subscriber for subscription in subscriptions]
+        for owner in dict.fromkeys(owners):
+            self._owned.setdefault(owner, {})
+        for number, owner, subscription in zip(numbers, owners, subscriptions, strict=True):
+            self._owned[owner][number] = subscription
+        self._owner.update(zip(numbers, owners, strict=True))
+        self._stale.update(owners)
 
     def on_removed(self, numbers: Sequence[int]) -> None:
         """Handle subscriptions that left the index."""
