@@ -138,6 +138,21 @@ def test_a_merged_profile_is_that_of_all_events(
     assert merged.advice(parse_predicate(condition)) == whole.advice(parse_predicate(condition))
 
 
+@given(EVENTS, EVENTS, st.integers(3, 12))
+def test_events_that_are_added_together_are_added_as_one_by_one(
+    first: list[dict[str, Any]], second: list[dict[str, Any]], most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_VALUES", 2)
+        patch.setattr(module, "MOST_KEPT", most)
+        whole, together = profile_of(*first, *second), Profile()
+        for part in (first, second):
+            together.add_sample([Event("e", values, published_at=0) for values in part])
+    assert together.events == whole.events
+    assert together.attributes == whole.attributes
+    assert [*together.attributes] == [*whole.attributes]
+
+
 def test_of_many_events_the_names_are_all_read_and_the_values_are_a_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -295,11 +295,15 @@ class Intake:
         return intake
 
     def _steps(self, released: Sequence[Event]) -> list[Step]:
-        steps = list[Step]()
+        steps, last = list[Step](), self._sequence
         for event in released:
-            numbered = event.numbered(self._sequence + 1) if event.sequence is None else event
-            self._sequence = max(numbered.sequence or 0, self._sequence)
-            steps.append(Step(numbered, Moment(event.published_us, self._sequence)))
+            number = event.sequence
+            if number is None:
+                number = last + 1
+                event = event.numbered(number)  # noqa: PLW2901
+            last = max(last, number)
+            steps.append(Step(event, Moment(event.published_us, last)))
+        self._sequence = last
         steps.append(Step(None, self.now))
         return steps
 

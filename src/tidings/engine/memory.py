@@ -98,7 +98,8 @@ class Memory:
     def note(self, event: Event, now: Moment) -> None:
         """Remember an event, the next turn of a run; the oldest is forgotten when the run ends."""
         self._total += 1
-        self._events.pop(event.id, None)  # an id that was forgotten may come again
+        if event.id in self._events:  # an id that was forgotten may come again
+            del self._events[event.id]
         bare = event if event.content_json is None else event.carrying(None)
         self._events[event.id] = RememberedEvent(bare, self._total, now, {}, {}, [])
         if self.size and not self._total % self.size:

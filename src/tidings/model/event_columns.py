@@ -18,7 +18,6 @@ stages, and detached at its end: an event that is kept must not keep those of al
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import groupby
 from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
@@ -274,14 +273,11 @@ def attached(events: Sequence[Event]) -> list[AttributeColumns] | None:
     """Return the columns of consecutive runs of events; None if some events have none."""
     if not events or _PLACE not in events[0].__dict__:
         return None
-    places = list[tuple[AttributeColumns, int]]()
-    for event in events:
-        place = event.__dict__.get(_PLACE)
-        if place is None:
-            return None
-        places.append(place)
-    runs = list[AttributeColumns]()
-    for _, run in groupby(places, key=lambda place: id(place[0])):
-        members = list(run)
-        runs.append(members[0][0].take(np.array([row for _, row in members], np.int64)))
-    return runs
+    places = [event.__dict__.get(_PLACE) for event in events]
+    if None in places:
+        return None
+    columns, rows = zip(*places, strict=True)
+    owners, numbers = np.fromiter(map(id, columns), np.int64), np.array(rows, np.int64)
+    firsts = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist()]
+    runs = zip(firsts, np.split(numbers, firsts[1:]), strict=True)
+    return [columns[first].take(run) for first, run in runs]
