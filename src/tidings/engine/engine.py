@@ -321,7 +321,7 @@ class Engine:
 
     def match_counts(self, events: Iterable[Event | Mapping[str, Any]]) -> dict[str, int]:
         """Return how many of these events each subscription matches; nothing is published."""
-        read = [self._intake.read(event) for event in _records(events)]
+        read = self._intake.read_many(_records(events))
         with self._turn():
             return self._stages.matcher.match_counts(read)
 
@@ -335,7 +335,7 @@ class Engine:
         self, events: Iterable[Event | Mapping[str, Any]], k: int = 20, scorer: object = "exact"
     ) -> list[list[tuple[str, float]]]:
         """Return the k best subscriptions for each event; many at once take less time each."""
-        read, ranks = [self._intake.read(event) for event in _records(events)], _scorer(scorer)
+        read, ranks = self._intake.read_many(_records(events)), _scorer(scorer)
         validate.count("k", k)
         matcher = self._stages.matcher
         if matcher.answers_beside_changes(ranks):
