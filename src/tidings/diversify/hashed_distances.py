@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
-from tidings.compiled.arrays import offsets, run_indexes
+from tidings.compiled.arrays import grown, offsets, run_indexes
 from tidings.compiled.simd import WORDS
 from tidings.diversify.distance import Jaccard, Overlap, checked_distance
 from tidings.diversify.kernels.distances import (
@@ -519,14 +519,11 @@ class EventHashes:
     def _reserve(self, events: int, tokens: int) -> None:
         """Grow the slots and the pools for `events` and `tokens` more."""
         if len(self._free) < events:
-            more = max(self.capacity, events)
-            self._free[:0] = range(self.capacity + more - 1, self.capacity - 1, -1)
-            self._starts, self._ends = (
-                np.concatenate((column, np.zeros(more, np.int64)))
-                for column in (self._starts, self._ends)
+            old, size = self.capacity, self.capacity + max(self.capacity, events)
+            self._free[:0] = range(size - 1, old - 1, -1)
+            self._starts, self._ends, self._masks = (
+                grown(column, size) for column in (self._starts, self._ends, self._masks)
             )
-            room = np.zeros((more, self._masks.shape[1]), np.int64)
-            self._masks = np.concatenate((self._masks, room))
         if self._used + tokens > len(self._pools[0]):
             self._compact(max(64, 2 * (self._held + tokens)))
 
