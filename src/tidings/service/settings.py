@@ -70,7 +70,7 @@ class ServiceSettings:
     public_url: str | None = None
     """The public address of the service; without it, messages have no links to it."""
     track: bool = False
-    """Whether links in mail lead through the service, and a picture records that mail was
+    """Whether links in messages lead through the service, and a picture records that mail was
     opened."""
 
     def of_tenant(self, name: str) -> "ServiceSettings":
