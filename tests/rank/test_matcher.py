@@ -142,9 +142,22 @@ def test_matches_are_counted_by_subscription(index: str) -> None:
 def test_a_plan_names_the_index_and_the_reason() -> None:
     few = Matcher(subscriptions=[Subscription("s", "u", "a = 1")]).describe()
     assert (few.index, few.access, few.targets) == ("scan", None, ())
-    assert str(few).startswith("1 subscriptions, 0 subscribers: the index 'scan', since there are")
+    assert str(few).startswith("1 subscription, 0 subscribers: the index 'scan', since there are")
     chosen = Matcher(subscriptions=[Subscription("s", "u", "a = 1")], index="access").describe()
     assert chosen.reason == "it was asked for"
     assert chosen.to_dict()["access"]["subscriptions"] == 1
     assert "target by exact: access, since few events were asked for." in str(chosen)
     assert Matcher(index="op").describe().index == "op"
+
+
+def test_a_plan_says_why_the_scan_was_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Subscription("s", "u", "a = 1"), Subscription("t", "u", "a = 1")
+    for module_limit, value in (("MANY", 2), ("SEVERAL", 1), ("SCANNED", 1), ("BATCHED", 1)):
+        monkeypatch.setattr(f"tidings.rank.matcher.{module_limit}", value)
+    many, slow, batched = Matcher(subscriptions=[one, two]), Matcher(subscriptions=[one]), Matcher()
+    slow.top_many([Event("e", {"a": 1}, 0), Event("f", {"a": 1}, 0)], 1, Exact())
+    batched.add(one)
+    batched.note_batch(64)
+    reasons = [matcher.describe().reason for matcher in (many, slow, batched)]
+    wanted = ["there were 2 subscriptions or more", "scans had taken long"]
+    assert reasons == [*wanted, "many events came together"]

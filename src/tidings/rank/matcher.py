@@ -53,6 +53,7 @@ BATCHED: Final = 1000
 """This many events in batches of at least AT_ONCE are worth it, however few subscriptions exist."""
 PREPARED: Final = 8
 """How many scorers are kept prepared for one subscriber."""
+_SLOW: Final = "scans had taken long"
 Refusal = tuple[Subscription, InvalidSubscription]
 
 
@@ -72,10 +73,15 @@ class MatchPlan:
         return asdict(self)
 
     def __str__(self) -> str:
-        counts = f"{self.subscriptions:,} subscriptions, {self.subscribers:,} subscribers"
+        counts = f"{_count(self.subscriptions, 'subscription')}, "
+        counts += _count(self.subscribers, "subscriber")
         lines = [f"{counts}: the index {self.index!r}, since {self.reason}."]
         lines += [] if self.access is None else [str(self.access)]
         return "\n".join([*lines, *(f"target by {choice}" for choice in self.targets)])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Matcher:
@@ -104,6 +110,7 @@ class Matcher:
         self._rankers: dict[str, dict[Scorer, Ranker]] = {}
         self._kinds: frozenset[bool] | None = None  # after a change: None
         self._scanned = self._batched = 0
+        self._reason = ""  # for which the scan was replaced
         self._few: Scan | None = None  # for single events beside the access index
         for subscriber in subscribers:
             self.subscribe(subscriber)
@@ -123,8 +130,9 @@ class Matcher:
             self._ranker = BulkRanker(self._access, self._set_aside)
             self.targets = Targets(self._access, self.subscriptions)
 
-    def _grow(self) -> None:
-        """Replace the scan by the access index."""
+    def _grow(self, reason: str) -> None:
+        """Replace the scan by the access index, for a reason."""
+        self._reason = reason
         self._use(Access(self.subscriptions.values()))
         for subscriber in self.subscribers.values():
             if self._ranker:
@@ -202,7 +210,7 @@ class Matcher:
         if self._access is not None:
             self._access.add_many(subscriptions)
         elif self.index == AUTO and len(self.subscriptions) >= MANY:
-            self._grow()
+            self._grow(f"there were {MANY:,} subscriptions or more")
         else:
             for subscription in subscriptions:
                 self._index.add(subscription)
@@ -268,7 +276,7 @@ class Matcher:
     def matches(self, event: Event) -> list[Match]:
         """Return a match for every subscriber that wants the event, in order of their ids."""
         if self._is_slow_scan():
-            self._grow()
+            self._grow(_SLOW)
         if self._access is not None and self._ranker and not self.scans_single:
             return _named(self._access, self._ranker, event)
         matches = list[Match]()
@@ -293,7 +301,7 @@ class Matcher:
             return
         self._batched += events
         if self._batched > BATCHED and self.subscriptions:
-            self._grow()
+            self._grow("many events came together")
 
     @property
     def scans_single(self) -> bool:
@@ -350,7 +358,7 @@ class Matcher:
     ) -> list[list[tuple[str, float]]]:
         """Return the result of `top` for each event; many at once take less time each."""
         if self._is_slow_scan(len(events)):
-            self._grow()
+            self._grow(_SLOW)
         if self.targets is not None and _ranks_by_index(scorer):
             return self.targets.top_many(events, k, scorer)
         return [self._top(event, k, scorer) for event in events]
@@ -390,7 +398,7 @@ class Matcher:
         elif self._access is None:
             reason = f"there are fewer than {MANY:,} subscriptions, and scans have not taken long"
         else:
-            reason = f"there were {MANY:,} subscriptions, or scans took long"
+            reason = self._reason
         name = (
             "access" if self._access is not None else "scan" if self.index == AUTO else self.index
         )
