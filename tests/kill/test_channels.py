@@ -193,7 +193,7 @@ class WayIn:
         return bool(part)
 
 
-FILES = max(12, KILLS // 2) if KILLS else LONG
+FILES = max(20, KILLS) if KILLS else LONG
 LIMITS = {"local": 1, "spark": 4} if KILLS else {"local": 15, "spark": 15}
 """Messages of a batch, which takes seconds on Spark."""
 
