@@ -264,6 +264,20 @@ def test_records_of_every_kind_are_read_within_the_limits(tmp_path: Path, suffix
     ]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_files_of_very_many_columns_are_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"wide{suffix}"
+    table = pa.table({"id": ["e"], "published_at": [0]} | {f"c{n}": [1] for n in range(50_000)})
+    write = {
+        ".csv": csv.write_csv,
+        ".parquet": parquet.write_table,
+        ".arrow": feather.write_feather,
+    }
+    write[suffix](table, str(path))
+    with pytest.raises(InvalidForm, match="at most 50,000 columns, not 50,002"):
+        list(read_events(path))
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet", ".arrow"])
 def test_conditions_are_read_within_the_limits_as_they_are_written(
     tmp_path: Path, suffix: str

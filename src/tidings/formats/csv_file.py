@@ -38,6 +38,7 @@ CellReaders = Mapping[str, Callable[[str], object]]
 """Functions that read the cells of a column, by its name."""
 _SHARE: Final = 0.9
 _BLOCK_BYTES: Final = 1 << 20
+MOST_COLUMNS: Final = 50_000
 _BEGINNING: Final = 200
 _NUMBER: Final = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _SEPARATORS: Final = (",", ";", "\t", "|")
@@ -114,6 +115,12 @@ class _Readable:
         return number
 
 
+def check_width(columns: int) -> None:
+    """Refuse a table of very many columns: each takes some 60 us and 5 kB, however few its rows."""
+    if columns > MOST_COLUMNS:
+        raise InvalidForm(f"a file has at most {MOST_COLUMNS:,} columns, not {columns:,}")
+
+
 def _without_bad_rows(path: Path, most_bytes: int) -> _Readable:
     """Leave out rows that are too long or not UTF-8, which Arrow would refuse with all others."""
     content: Path | bytes = path
@@ -122,6 +129,7 @@ def _without_bad_rows(path: Path, most_bytes: int) -> _Readable:
             content = file.read()
     size = len(content) if isinstance(content, bytes) else path.stat().st_size
     dialect = _dialect(content, most_bytes)
+    check_width(len(dialect.header))
     # Arrow reads only rows that fit into a block.
     block_bytes = max(_BLOCK_BYTES, min(size, most_bytes) + 2)
     if size <= most_bytes and _is_utf8(content):

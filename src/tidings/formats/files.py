@@ -332,6 +332,7 @@ def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
 
 def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     """Yield the rows of a file; its schema and its first batch are checked at once."""
+    csv_file.check_width(len(file.schema))
     kind.read_table(file.schema.empty_table(), (), limits)
     batches = file.batches()
     first = next(batches, None)
