@@ -19,6 +19,8 @@ from tidings import (
     Periodic,
     Policy,
     Preference,
+    Quiet,
+    Quota,
     Sliding,
     Subscriber,
     Subscription,
@@ -120,7 +122,19 @@ class EndlessItems(Sequence[Any]):
         return repeat(("x", "y"))
 
 
+class Pretender:
+    """An object that claims to be a string."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return str
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+
 VALUES: list[Any] = [
+    Pretender(),
     *(Hidden(), Endless(), EndlessItems(), {"id": Hidden()}, {"id": "e1", "attributes": Endless()}),
     *(Text("s1"), Form(id="e1"), Items([1]), Whole(1), Decimal("sNaN"), np.array(3)),
     *(np.array([1, 2]), np.void(b"x"), {"id": Items([1])}, {"id": "e", "attributes": Form()}),
@@ -167,6 +181,10 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "an entry of any": lambda given: Subscription("s1", "ada", any=[given]),
     "prefers": lambda given: Subscriber("ada", prefers=given),
     "origin": lambda given: Periodic("1h", given),
+    "a time of day": lambda given: Periodic(at=given),
+    "times of day": lambda given: Quiet(given, given),
+    "a zone": lambda given: Periodic(at="08:00", zone=given),
+    "the period of a quota": lambda given: Quota(1, per=given),
     "aggregate": Preference,
     "weights": Overlap,
     "the events of select": lambda given: select(given, [1.0], 1, "divrank"),

@@ -225,7 +225,7 @@ def read_zone(what: str, value: object) -> str:
     >>> read_zone("zone", "Europe/Athens")
     'Europe/Athens'
     """
-    name = validate.plain_text(value) if isinstance(value, str) else None
+    name = validate.plain_text(value) if validate.is_a(value, str) else None  # type: ignore[arg-type]
     if name not in _zones():
         raise InvalidPolicy(
             f"{what} is the name of a time zone such as UTC or Europe/Athens, not {shown(value)}"
@@ -246,9 +246,10 @@ def read_time(what: str, value: object) -> time:
     """
     if isinstance(value, time) and value.tzinfo is None:
         return value.replace(fold=0)
-    if isinstance(value, str) and value[2:3] == ":":
+    text = validate.plain_text(value) if validate.is_a(value, str) else ""  # type: ignore[arg-type]
+    if text[2:3] == ":":
         try:
-            local = time.fromisoformat(validate.plain_text(value))
+            local = time.fromisoformat(text)
         except ValueError:
             local = None
         if local is not None and local.tzinfo is None:

@@ -43,9 +43,9 @@ def guarded_by(kind: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def is_a(value: object, kinds: Any) -> bool:
-    """Return what `isinstance` returns, and False for an object that refuses to show its class."""
+    """Return what `isinstance` returns for objects that do not lie about their class."""
     try:
-        return isinstance(value, kinds)
+        return issubclass(type(value), kinds)
     except Exception:  # noqa: BLE001 - the methods of a foreign class
         return False
 

@@ -29,6 +29,7 @@ class Different:
     distance: Any = Overlap()
     name: ClassVar[str] = "different"
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         object.__setattr__(self, "min", validate.number("min", self.min, InvalidPolicy))
         if not 0 < self.min <= 1:

@@ -6,6 +6,7 @@ from datetime import time
 from typing import Any, ClassVar, Final
 
 from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.model import validate
 from tidings.model.calendar import DailySpans, read_time, read_zone, time_text
 from tidings.rules.held import is_urgent, pick_form, read_pick, released
 from tidings.rules.quota import read_urgent
@@ -31,6 +32,7 @@ class Quiet:
     urgent: float | None = None
     name: ClassVar[str] = "quiet"
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         start, end = read_time("start", self.start), read_time("end", self.end)
         if start == end:

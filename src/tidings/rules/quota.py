@@ -40,11 +40,14 @@ class Quota:
     urgent: float | None = None
     name: ClassVar[str] = "quota"
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", validate.count("n", self.n))
         object.__setattr__(self, "zone", read_zone("zone", self.zone))
         object.__setattr__(self, "pick", validate.choice("pick", self.pick, _PICKS))
-        if not (isinstance(self.per, str) and self.per in _CALENDARS):
+        if validate.is_a(self.per, str):
+            object.__setattr__(self, "per", validate.plain_text(self.per))
+        if not (type(self.per) is str and self.per in _CALENDARS):
             object.__setattr__(self, "per", _duration(self.per))
         read_urgent(self)
 

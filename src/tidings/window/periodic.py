@@ -34,6 +34,7 @@ class Periodic:
     zone: str = "UTC"
     name: ClassVar[str] = "periodic"
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         validate.flag("wait", self.wait)
         self._read_calendar()
