@@ -8,10 +8,12 @@ import pytest
 from tidings.diversify.distance import Jaccard
 from tidings.feed import FEEDS, Feeds
 from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.rules.span_tables import SpanTables
 from tidings.model.records import Event, Match
 from tidings.model.values import SECOND_US
 from tidings.policy import Policy, Subscriber
 from tidings.rules.different import Different
+from tidings.rules.quota import Quota
 from tidings.window import Moment
 
 COUNT = 300
@@ -66,6 +68,24 @@ def test_a_subscriber_whose_distance_fails_is_set_aside(kind: str) -> None:
     assert len(offer(feeds, "v", 2)) == 1
     feeds.enrol(Subscriber("u", policy))
     assert [delivery.sequence for delivery in offer(feeds, "u", 3)] == [1]
+
+
+@pytest.mark.parametrize("gap_days", [1, 30, 3_000])
+def test_periods_of_all_quotas_are_looked_up_at_once(gap_days: int, monkeypatch: Any) -> None:
+    feeds, instants, load = TableFeeds(), list[int](), SpanTables.load
+
+    def note_and_load(tables: SpanTables, us: int) -> None:
+        instants.append(us)
+        load(tables, us)
+
+    monkeypatch.setattr(SpanTables, "load", note_and_load)
+    zones = ["Europe/Athens", "Asia/Kathmandu", "America/Havana", "Australia/Lord_Howe"]
+    quotas = [Quota(2, per="hour", zone=zone) for zone in 4 * zones]
+    feeds.enrol(Subscriber("u", Policy(rules=quotas)))
+    offered = [NOON_S + gap_days * 86_400 * nth for nth in range(1, 21)]
+    assert all(len(offer(feeds, "u", us)) == 1 for us in offered)
+    # Days apart, some of them are already known; further apart, each instant is looked up once.
+    assert len(instants) == len({*instants}) <= len(offered)
 
 
 @pytest.mark.parametrize("kind", FEEDS)

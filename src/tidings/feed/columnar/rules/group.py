@@ -240,7 +240,7 @@ class RuleGroup:
             buffers.make_room(more, int((self.rows.lists[lines, HELD] + 3 * more).sum()))
             self.rows.make_room(row, more)
         elif stop == layout.CALENDAR:
-            self._span_tables.load(place, int(progress[layout.MISSING_US]))
+            self._span_tables.load(int(progress[layout.MISSING_US]))
         elif stop == layout.RANKS:
             self.rows.packed.learn(picks.rank[progress[PICK] :])
         elif stop == layout.CHOICE:

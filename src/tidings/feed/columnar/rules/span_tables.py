@@ -9,7 +9,7 @@ from tidings.compiled.array_types import Int64s
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.rules.codes import LocalSpans
 from tidings.feed.columnar.rules.kernels.layout import LATEST_WIDTH, CalendarSpans
-from tidings.model.calendar import Period
+from tidings.model.calendar import LocalPeriods, Period
 from tidings.rules.quiet import Quiet
 from tidings.rules.quota import Quota
 
@@ -50,6 +50,22 @@ def _table(spans: Sequence[Period]) -> Int64s:
 _NOTHING: Final = _KnownSpans(0, 0, _table([]))
 
 
+def _near(calendar: LocalSpans, known: _KnownSpans, us: int) -> _KnownSpans:
+    """Return the spans around an instant, next to those that are known if it is near to them."""
+    size = calendar.chunk_days * _DAY_US
+    low = us - us % size
+    high = low + size
+    if known.high <= us < known.high + size:
+        low = known.high
+    elif known.low - size <= us < known.low:
+        high = known.low
+    elif isinstance(calendar, LocalPeriods):
+        # After a long gap the next event may be as far away again, so that one period is enough.
+        period = calendar.period(us)
+        return _KnownSpans(*period, _table([period]))
+    return _KnownSpans(low, high, _table(calendar.between(low, high)))
+
+
 class SpanTables:
     """The spans of the rules of a group, by place, around the instants that were asked for.
 
@@ -58,37 +74,33 @@ class SpanTables:
 
     def __init__(self, calendars: Sequence[LocalSpans | None]) -> None:
         self._calendars = calendars
-        self._known = [_NOTHING for _ in calendars]
-        self._before = [_NOTHING for _ in calendars]
+        self._known = dict.fromkeys(calendars, _NOTHING)
+        self._before = dict(self._known)
         self.columns = self._columns()
 
-    def load(self, place: int, us: int) -> None:
-        """Add the spans around an instant."""
-        calendar, known = self._calendars[place], self._known[place]
-        assert calendar is not None
-        if known.contains(us):
-            return
-        if self._before[place].contains(us):
+    def load(self, us: int) -> None:
+        """Add the spans of all rules around an instant, since most of them need theirs next."""
+        for calendar, known in self._known.items():
+            if calendar is None or known.contains(us):
+                continue
             # Subscribers in turn release what they held long ago, and then take what is new.
-            self._known[place], self._before[place] = self._before[place], known
-        else:
-            size = calendar.chunk_days * _DAY_US
-            low = us - us % size
-            near = _KnownSpans(low, low + size, _table(calendar.between(low, low + size)))
+            before = self._before[calendar]
+            near = before if before.contains(us) else _near(calendar, known, us)
             joined = known.joined(near)
             if joined is None:
-                self._before[place] = known
-            self._known[place] = joined or near
+                self._before[calendar] = known
+            self._known[calendar] = joined or near
         self.columns = self._columns()
 
     def _columns(self) -> CalendarSpans:
-        spans = np.concatenate([_NOTHING.spans, *(known.spans for known in self._known)])
-        sizes = [len(known.spans) for known in self._known]
+        tables = [self._known[calendar] for calendar in self._calendars]
+        spans = np.concatenate([_NOTHING.spans, *(known.spans for known in tables)])
+        sizes = [len(known.spans) for known in tables]
         return CalendarSpans(
             spans[:, 0].copy(),
             spans[:, 1].copy(),
             np.cumsum([0, *sizes], dtype=np.int64),
-            np.array([known[:2] for known in self._known], np.int64).reshape(-1, 2),
+            np.array([known[:2] for known in tables], np.int64).reshape(-1, 2),
             np.zeros((len(sizes), LATEST_WIDTH), np.int64),
         )
 

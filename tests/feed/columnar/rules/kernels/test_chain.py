@@ -229,7 +229,7 @@ def test_more_moved_deadlines_than_there_is_room_for_are_counted() -> None:
     turns = turns_of((1, 3 * SECOND))
     picks = picks_of([(0, 3 * SECOND, 0.5)])
     buffers = RunBuffers(9, 9, 1)
-    group._span_tables.load(0, 0)
+    group._span_tables.load(0)
     group._compared.prepare(turns.row, picks)
     output = buffers.output._replace(moved=np.zeros(0, np.int32))
     apply_rules(group.arrays, turns, picks, output)

@@ -25,7 +25,7 @@ def group_of(**policy: Any) -> RuleGroup:
     """Return rows that are quiet from the third second on."""
     rule = NIGHT | {"urgent": policy.pop("urgent", None)}
     group = rule_group([rule], **policy)
-    group._span_tables.load(0, 0)
+    group._span_tables.load(0)
     return group
 
 

@@ -41,7 +41,7 @@ def group_of(quota: dict[str, Any]) -> RuleGroup:
     group = rule_group([{"name": "quota", **quota}])
     group.rows.packed.learn(np.array(RANKS))
     if group.rules.calendars[0] is not None:
-        group._span_tables.load(0, 0)
+        group._span_tables.load(0)
     return group
 
 
