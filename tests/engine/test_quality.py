@@ -1,5 +1,6 @@
 """Quality: sums as the stream goes by, equal to what is computed from all of it."""
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import large_windows
 
-from tidings import Engine, Policy, Quiet, Quota, Sliding, Subscriber, Subscription
+from tidings import Continuous, Engine, Policy, Quiet, Quota, Sliding, Subscriber, Subscription
 from tidings.diversify import Distance, diversity
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Candidate
@@ -283,6 +284,22 @@ def test_rules_and_pauses_are_counted() -> None:
     report = quality.report()
     assert (report.held, report.released, report.dropped) == (1, 1, 4)
     assert report.to_dict()["dropped_by"] == {"different": 1, "pause": 2, "quota": 1}
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@pytest.mark.parametrize("rules", [[], [Quota(1)]])
+def test_what_replaced_rules_release_and_drop_counts_at_once(feeds: str, rules: list[Any]) -> None:
+    engine = Engine(feeds=feeds)
+    night = Policy(k=2, window=Continuous("1h"), diversify="divrank", rules=[Quiet("00:00")])
+    engine.subscribe(Subscriber("ann", night))
+    engine.add(Subscription("s", "ann", where="true"))
+    engine.publish_many([Event(f"e{n}", {"n": n}, published_at=n) for n in range(3)])
+    before = engine.quality()
+    assert (before.held, before.released, before.dropped) == (3, 0, 0)
+    engine.replace(Subscriber("ann", replace(night, rules=rules)))
+    report = engine.quality()
+    assert (report.held, report.released, report.dropped) == (3, 2, 1)
+    assert report.dropped_by == {"quiet": 1}
 
 
 @pytest.mark.parametrize("feeds", ["plain", "table"])

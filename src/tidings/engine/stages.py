@@ -143,6 +143,8 @@ class Stages:
             self.matcher.subscribe(subscriber)
         if not is_new:
             self.feeds.replace(subscriber, now)
+            # At once: the subscriber may have no rules from now on, or the engine no next run.
+            self.note_verdicts()
         self.owners_by_default.discard(name)
         self._note_kind(subscriber)
         return is_new
