@@ -138,6 +138,7 @@ def compared(costs: Costs, run: Measurement, cores: int) -> Row:
     each = event_seconds(costs, case.subscriptions, case.matches, case.reached)
     seconds = fixed_seconds(costs, run.state_bytes) + case.events * each
     stored = case.subscribers * costs.subscriber_bytes + run.held * costs.held_bytes + run.id_bytes
+    stored += run.held_events * costs.event_bytes
     return {
         "size": case.subscriptions,
         "matches": case.matches,

@@ -17,7 +17,7 @@ from tidings.lab.capacity.calibrate import (
     fit,
     measure,
 )
-from tidings.lab.capacity.model import Demand, doublings, trigger_seconds
+from tidings.lab.capacity.model import Demand, doublings, held_events, trigger_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 def run_of(case: Case) -> Measurement:
     held, ids = 3.0 * (case.fill or case.events) * case.matches, 24.0 * case.events
-    stored = case.subscribers * 40 + held * 20 + ids
+    stored = case.subscribers * 40 + held * 20 + held_events(held, case.matches, case.reached) * 50
+    stored += ids
     growth = case.offered * doublings(case.subscriptions)
     seconds = 0.4 + case.events * 30e-6 + case.offered * 10e-6 + growth * 1e-6 + stored * 1e-8
     seconds += case.events * case.reached * 3e-6
@@ -50,6 +51,7 @@ def test_costs_are_found_again() -> None:
     assert costs.growth_us == pytest.approx(1, rel=1e-3)
     assert costs.state_byte_us == pytest.approx(0.01, rel=1e-2)
     assert (costs.subscriber_bytes, costs.held_bytes) == pytest.approx((40, 20), rel=1e-3)
+    assert costs.event_bytes == pytest.approx(50, rel=1e-3)
     assert (costs.build_us, costs.index_bytes) == pytest.approx((50, 160))
 
 

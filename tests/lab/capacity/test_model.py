@@ -35,6 +35,7 @@ COSTS = Costs(
     index_bytes=160,
     subscriber_bytes=40,
     held_bytes=20,
+    event_bytes=50,
     overlap=0.8,
 )
 DEMAND = Demand(400_000, 50_000, 100.0, 20.0, Policy(window=Sliding(100)), trigger_s=10.0)
@@ -45,8 +46,8 @@ def test_a_trigger_adds_up() -> None:
     assert reached == pytest.approx(10 * (1 - 0.9**20))
     seconds = (30 + 3 * reached + 20 * (10 + 1 * 2)) / 1e6
     assert event_seconds(COSTS, DEMAND.subscriptions, 20, reached) == pytest.approx(seconds)
-    # Ten buckets remember 32,768 ids each.
-    stored = 50_000 * (40 + 100 * 20) + 10 * 32_768 * 24
+    # Ten buckets remember 32,768 ids each. The matches of an event in one bucket share it.
+    stored = 50_000 * (40 + 100 * 20 + 100 * reached / 20 * 50) + 10 * 32_768 * 24
     assert state_bytes(COSTS, DEMAND) == pytest.approx(stored)
     expected = 0.5 + 1_000 * seconds + stored * 0.01 / 1e6
     assert trigger_seconds(COSTS, DEMAND) == pytest.approx(expected)
@@ -108,8 +109,9 @@ def test_a_plan_says_how_far_other_costs_lead_elsewhere() -> None:
 def test_costs_survive_their_form_and_others_are_refused() -> None:
     assert read_costs(COSTS.to_dict()) == COSTS
     assert read_calibration(COSTS.to_dict()) == Calibration(COSTS)
-    first = {name: cost for name, cost in COSTS.to_dict().items() if name != "bucket_us"}
-    assert read_costs(first) == replace(COSTS, bucket_us=0)
+    later = ("bucket_us", "event_bytes")
+    first = {name: cost for name, cost in COSTS.to_dict().items() if name not in later}
+    assert read_costs(first) == replace(COSTS, bucket_us=0, event_bytes=0)
     with pytest.raises(InvalidForm, match="a calibration has the fields"):
         read_costs({"trigger_s": 1})
     with pytest.raises(InvalidForm, match="match_us must be a number between 0 and "):

@@ -32,6 +32,7 @@ from tidings.lab.capacity.model import (
     buckets_reached,
     doublings,
     held_at_most,
+    held_events,
 )
 from tidings.lab.capacity.workload import CapacityWorkload
 from tidings.lab.stopwatch import machine_seconds, processor_seconds
@@ -131,6 +132,11 @@ class Measurement:
     """Processor seconds of each trigger."""
     others_s: float = 0.0
     """Processor seconds that other processes took from these cores during one trigger."""
+
+    @property
+    def held_events(self) -> float:
+        """Events in all buckets whose windows hold matches of them."""
+        return held_events(self.held, self.case.matches, self.case.reached)
 
     @property
     def overlap(self) -> float:
@@ -258,8 +264,8 @@ def fit(runs: Sequence[Measurement]) -> Costs:
     trigger, event, bucket, match, growth, state_byte = _nonnegative(
         times, [run.processor_s for run in runs]
     )
-    subscriber_bytes, held_bytes = _nonnegative(
-        [(run.case.subscribers, run.held) for run in runs],
+    subscriber_bytes, held_bytes, event_bytes = _nonnegative(
+        [(run.case.subscribers, run.held, run.held_events) for run in runs],
         [max(1.0, run.state_bytes - run.id_bytes) for run in runs],
     )
     largest = max(runs, key=lambda run: run.case.subscriptions)
@@ -275,6 +281,7 @@ def fit(runs: Sequence[Measurement]) -> Costs:
         index_bytes=largest.index_bytes / largest.case.subscriptions,
         subscriber_bytes=subscriber_bytes,
         held_bytes=held_bytes,
+        event_bytes=event_bytes,
         overlap=longest.overlap,
     )
 

@@ -58,6 +58,7 @@ class Costs:
     index_bytes: float
     subscriber_bytes: float
     held_bytes: float
+    event_bytes: float
     overlap: float
     """Processor seconds per second and core while the pipeline is busy."""
 
@@ -95,10 +96,11 @@ def read_calibration(form: Any) -> Calibration:
 def read_costs(form: Any) -> Costs:
     """Return the costs of a JSON form, as `to_dict` returned it.
 
-    The first calibrations had no `bucket_us`: buckets counted as matches.
+    The first calibrations had no `bucket_us`: buckets counted as matches. Nor had they
+    `event_bytes`: so did the events that windows hold.
     """
     if isinstance(form, Mapping):
-        form = {"bucket_us": 0.0} | {**form}
+        form = {"bucket_us": 0.0, "event_bytes": 0.0} | {**form}
     names = [field.name for field in fields(Costs)]
     if not isinstance(form, Mapping) or {*form} != {*names}:
         raise InvalidForm(f"a calibration has the fields {', '.join(names)}, not {shown(form)}")
@@ -201,6 +203,14 @@ def bucket_id_bytes(events: float, matches: float, buckets: int) -> float:
     return ID_BYTES * min(CAPACITY, events * min(1.0, matches / buckets))
 
 
+def held_events(held: float, matches: float, reached: float) -> float:
+    """Return how many events the buckets hold, each counted in every bucket that holds it.
+
+    `held` are the matches in all windows. The matches of an event in one bucket share it.
+    """
+    return held * reached / matches
+
+
 def buckets_for(subscribers: int) -> int:
     """Return the least number of buckets for a number of subscribers."""
     return max(8, math.ceil(subscribers / BUCKET))
@@ -240,10 +250,12 @@ def fixed_seconds(costs: Costs, state: float) -> float:
 
 def state_bytes(costs: Costs, demand: Demand) -> float:
     """Return the bytes of all windows, once they are full, and of the ids of a week."""
-    bytes_per_subscriber = costs.subscriber_bytes + demand.held * costs.held_bytes
+    held = demand.subscribers * demand.held
+    windows = demand.subscribers * costs.subscriber_bytes + held * costs.held_bytes
+    windows += held_events(held, demand.matches, demand.reached) * costs.event_bytes
     week = demand.events_per_s * 7 * DAY_S
     ids = demand.buckets * bucket_id_bytes(week, demand.matches, demand.buckets)
-    return demand.subscribers * bytes_per_subscriber + ids
+    return windows + ids
 
 
 def trigger_seconds(costs: Costs, demand: Demand) -> float:
