@@ -90,8 +90,8 @@ class PageRun:
                 self.call(line.replace(":8000", f":{self.port}"), output)
 
     def call(self, line: str, output: str) -> None:
-        """Run a line; one that sleeps first is repeated, since a busy machine takes longer."""
-        patient = line.startswith("sleep ")
+        """Run a line; one that sleeps or waits is repeated, since a busy machine takes longer."""
+        patient = line.startswith("sleep ") or "?wait=applied" in line
         for _ in range(30 if patient else 1):
             printed = run(["bash", "-c", line], line)
             if doctest.OutputChecker().check_output(output, f"{printed}\n", ELLIPSIS):
