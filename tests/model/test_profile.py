@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidings import Event, Range
@@ -139,6 +139,8 @@ def test_a_merged_profile_is_that_of_all_events(
 
 
 @given(EVENTS, EVENTS, st.integers(3, 12))
+@example([], [{"x": 0, "y": 0}, {"y": 1, "x": 1}], 3)  # near the limit, in another order
+@example([], [{"x": ["a", "b"], "y": 0}, {"y": 1, "x": ["a", "c"]}], 3)
 def test_events_that_are_added_together_are_added_as_one_by_one(
     first: list[dict[str, Any]], second: list[dict[str, Any]], most: int
 ) -> None:

@@ -176,13 +176,20 @@ class Profile:
         for event in events:
             for name, value in event.attributes.items():
                 columns[name].append(value)
-        # Near the limit it depends on their order which values are kept.
-        is_far = sum(map(len, columns.values())) <= self._room
+        kinds = {name: {*map(type, column)} for name, column in columns.items()}
+        lists = [column for name, column in columns.items() if tuple in kinds[name]]
+        elements = sum(len(value) for column in lists for value in column if type(value) is tuple)
+        if sum(map(len, columns.values())) + elements > self._room:
+            # Near the limit it depends on the order of the values which of them are kept.
+            for event in events:
+                for name, value in event.attributes.items():
+                    self._add_elements(self._families(name), value)
+            return
         for name, column in columns.items():
-            families, kinds = self._families(name), {*map(type, column)}
-            if families is not None and is_far and kinds == {str}:
+            families = self._families(name)
+            if families is not None and kinds[name] == {str}:
                 self._add_keys(families, "string", {*column})
-            elif families is not None and is_far and kinds <= {int, float}:
+            elif families is not None and kinds[name] <= {int, float}:
                 self._add_keys(families, "number", {key for _, key in map(token, {*column})})
             else:
                 for value in column:
