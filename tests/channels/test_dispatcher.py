@@ -154,7 +154,7 @@ def test_a_sender_that_breaks_is_a_failure_of_its_channel(
     assert "swordfish" not in logged.replace('ZeroDivisionError("swordfish")', "")  # the code
     assert ", in broken\n" in logged
     assert not any(record.exc_info for record in caplog.records)
-    first = [record for record in caplog.records if ", failure 1: " in record.message]
+    first = [record for record in caplog.records if ", failure 1: " in record.getMessage()]
     assert {record.levelname for record in first} == {"WARNING"}  # a run prints these
 
 
