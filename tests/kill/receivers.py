@@ -139,7 +139,7 @@ class People:
             assert len({key for key, _ in requests}) == len(bodies)
             repeated[kind] = len(chat.received) - len(bodies)
             found = [title for body in bodies for title in CHAT_TITLES[kind](json.loads(body))]
-            assert sorted(found) == own
+            assert sorted(found) == own, (kind, sorted(found), own)
         return repeated
 
 
