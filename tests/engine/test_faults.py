@@ -104,7 +104,7 @@ def test_a_scorer_that_fails_sets_its_subscriber_aside(
     assert [*engine.set_aside] == ["eve"]
     [letter] = engine.dead_letters
     assert "subscriber eve was set aside" in letter.reason
-    assert ["eve" in record.message for record in caplog.records] == [True]
+    assert ["eve" in record.getMessage() for record in caplog.records] == [True]
     engine.replace(Subscriber("eve", Policy(k=3, window=Sliding(5))))
     assert engine.set_aside == {}
     healthy = engine.publish(Event("e9", {"x": 2}, published_at=9))

@@ -115,7 +115,7 @@ def test_a_failing_distance_affects_only_its_own_subscriber(
     assert [d for d in deliveries if d.subscriber != "bad"] == expected
     assert list(feeds.set_aside) == ["bad"]
     assert feeds.set_aside["bad"].startswith(reason)
-    assert sum("bad is set aside" in record.message for record in caplog.records) == 1
+    assert sum("bad is set aside" in record.getMessage() for record in caplog.records) == 1
 
 
 @every_kind
