@@ -116,10 +116,10 @@ def check_webhook(hook: Receiver, deliveries: list[Delivery]) -> int:
 
 @pytest.mark.kill
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not KILLS, reason="failed once under load, unexplained; set TIDINGS_KILLS to investigate"
+@pytest.mark.parametrize(
+    "engine",
+    ["local", *([pytest.param("spark", marks=pytest.mark.spark)] if KILLS else [])],
 )
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_kills_of_a_service_lose_nothing_on_the_way_to_its_channels(
     engine: str, moto: str, nats: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,9 @@ from tidings.channels import Dispatcher
 from tidings.channels.address_book import declare_entries
 from tidings.channels.person_senders import person_openers
 from tidings.channels.registry import declare, openers
+from tidings.channels.transport import DeclaredChannel
 from tidings.channels.webhook import webhooks
-from tidings.errors import TidingsError
+from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.model.values import SECOND_US
 from tidings.service.pipeline import Pipeline
 from tidings.service.settings import ServiceSettings
@@ -64,21 +65,35 @@ def _run_for_tenants(
         thread.join()
 
 
+def declare_channels(store: Store, tenant: str, settings: ServiceSettings) -> None:
+    """Enter the channels of a tenant that the config declares, unless they are there already.
+
+    Whoever writes deliveries does this first: a new channel begins with what is delivered after it
+    was entered, and must get all that the service delivers.
+    """
+    now_us = time.time_ns() * SECOND_US // 10**9
+    declare(store, _queues(tenant, settings), now_us)
+    for draft in settings.entries if tenant == DEFAULT_TENANT else ():
+        try:
+            declare_entries(store, [draft], now_us)
+        except InvalidForm:  # one that does not fit what is stored must not stop the others
+            _LOG.exception("channel %s of %s is not entered", draft.id, shown(draft.subscriber))
+
+
 def _send(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
     """Send the deliveries of a tenant to its webhooks, people and queues."""
-    now_us = time.time_ns() * SECOND_US // 10**9
-    queues = [queue for queue in settings.queues if queue.tenant == tenant]
-    declare(store, queues, now_us)
-    if tenant == DEFAULT_TENANT:
-        declare_entries(store, settings.entries, now_us)
     people = person_openers(store, tenant, settings.people)
-    senders = {WEBHOOK: webhooks(settings.rules), **people, **openers(queues)}
-    Dispatcher(store, senders).run(stop)
+    queues = openers(_queues(tenant, settings))
+    Dispatcher(store, {WEBHOOK: webhooks(settings.rules), **people, **queues}).run(stop)
 
 
 def _deliver(store: Store, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
-    del tenant
+    declare_channels(store, tenant, settings)
     Pipeline(store, settings.lateness, keep_us=settings.keep_us).run(stop)
+
+
+def _queues(tenant: str, settings: ServiceSettings) -> list[DeclaredChannel]:
+    return [queue for queue in settings.queues if queue.tenant == tenant]
 
 
 def _run(address: str, tenant: str, work: Work, settings: ServiceSettings, stop: Flag) -> None:

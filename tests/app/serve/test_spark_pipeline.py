@@ -1,16 +1,23 @@
 """The pipeline on Spark: notifications, and steps that say how far it is."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.service.running import eventually
 
 from tidings import Event, Subscription
-from tidings.app.serve.spark_pipeline import SparkClock, SparkSteps
+from tidings.app.serve import spark_pipeline
+from tidings.app.serve.config import ServeConfig
+from tidings.app.serve.spark_pipeline import SparkClock, SparkSteps, run_spark_pipeline
 from tidings.app.serve.supervise import Supervised
+from tidings.channels.kafka import KafkaTransport
+from tidings.channels.transport import DeclaredChannel
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.pipeline import PATIENCE_US
+from tidings.service.settings import ServiceSettings
 from tidings.store import NewPublication, open_store
 
 
@@ -100,3 +107,20 @@ def test_a_step_is_written_when_something_is_new(tmp_path: Path) -> None:
             steps.note(version, upto)
         written = [(step.number, step.version, step.upto) for step in store.log.after(0)]
         assert written == [(1, 0, 3), (2, 2, 3), (3, 2, 5)]
+
+
+def test_a_query_begins_when_the_channels_of_the_config_are_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[str]()
+
+    def run_nothing(*_: Any) -> Iterator[Any]:
+        with open_store(tmp_path / "t.db") as store:
+            found.extend(channel.id for channel in store.channels.find())
+        return iter(())
+
+    monkeypatch.setattr(spark_pipeline, "run_spark", run_nothing)
+    topic = DeclaredChannel("kafka", "topic", KafkaTransport("kafka.example:9092", "films"))
+    settings = ServiceSettings(queues=(topic,))
+    run_spark_pipeline(ServeConfig(f"sqlite:///{tmp_path / 't.db'}", settings=settings))
+    assert found == ["topic"]

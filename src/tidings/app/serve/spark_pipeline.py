@@ -31,6 +31,7 @@ from tidings.model.values import SECOND_US, parse_duration_us
 from tidings.service.durable_engine import needs_clock
 from tidings.service.pipeline import PATIENCE_US
 from tidings.service.retention import Retention
+from tidings.service.tenant_threads import declare_channels
 from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT, Address, read_address
 from tidings.store.append_batch import BatchAppend
@@ -52,6 +53,7 @@ def run_spark_pipeline(config: ServeConfig, tenant: str = DEFAULT_TENANT) -> Non
     address = read_address(config.store).of_tenant(tenant)
     path = _folder(config, address, tenant)
     with open_store(address) as opened:
+        declare_channels(opened, tenant, config.settings)
         steps = SparkSteps(opened)
         retention = Retention(opened, config.settings.keep_us)
         plan = _plan(address, path, config.settings.lateness, opened.log.last().upto)
