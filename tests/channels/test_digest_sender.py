@@ -1,8 +1,9 @@
 """Digests: every delivery is in exactly one message, whatever stops its sender."""
 
 import asyncio
+import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -35,13 +36,18 @@ class Killed(BaseException):
 
 @dataclass
 class Post:
-    """A transport that remembers its messages, and fails or ends the process as it is told."""
+    """A transport that remembers its messages, and fails or ends the process as it is told.
+
+    `meanwhile` is called when a message is about to be sent.
+    """
 
     most: int = 200
     answers: list[Any] = field(default_factory=list)
     messages: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
 
     async def send(self, deliveries: Sequence[Delivery], digest: FixedDigest) -> Outcome:
+        self.meanwhile()
         answer = self.answers.pop(0) if self.answers else SENT
         if answer == "killed before":
             raise Killed
@@ -62,6 +68,7 @@ class Reader:
 
     def __init__(self, store: Store, post: Post, **form: Any) -> None:
         self.store, self.post, self.now = store, post, float(START)
+        self.after_page = self.after_send = lambda: None
         self.name = f"reader-{next(NUMBERS)}"
         self.person = PersonChannel("mail", "a@b.example", **form)
         draft = ChannelDraft("mail", "mail", self.name, {"person": self.person.to_dict()})
@@ -100,8 +107,10 @@ class Reader:
             messages = [
                 Message(entry.delivery, entry.attempts) for entry in page.entries if entry.delivery
             ]
+            self.after_page()
             outcomes = asyncio.run(sender.send(messages))
             assert len(outcomes) == len(messages)
+            self.after_send()
             now_us = self._now_us()
             progress = progress_of(going, page, outcomes, in_order=True, now_us=now_us)
             going = self.store.outbox.note(self.key, owner, progress)
@@ -112,6 +121,13 @@ class Reader:
         """Let time pass, and send what has become due."""
         self.now += seconds
         self.turn()
+
+    def overtake(self) -> None:
+        """Let another dispatcher send what is due, while one that has lost its turn is stopped."""
+        self.after_page = self.after_send = self.post.meanwhile = lambda: None
+        thread = threading.Thread(target=self.turn)
+        thread.start()
+        thread.join()
 
     @property
     def channel(self) -> Channel:
@@ -361,3 +377,52 @@ def test_digests_survive_in_a_file(tmp_path: Path) -> None:
         reader.turn()
     assert reader.sent == [(1, 2), (1, 2), (3,)]
     assert reader.post.messages[0] == reader.post.messages[1]
+
+
+@pytest.mark.parametrize("at", ["after the page", "before a message", "after all"])
+@pytest.mark.parametrize("most", [2, 3, 200])
+def test_one_that_lost_its_turn_sends_nothing_twice(store: Store, at: str, most: int) -> None:
+    """It may be stopped for longer than its reservation; then another one sends what is left."""
+    reader = Reader(store, Post(most), every="delivery")
+    reader.deliver(*[0.5] * 6)
+    if at == "after the page":
+        reader.after_page = reader.overtake
+    elif at == "after all":
+        reader.after_send = reader.overtake
+    else:
+        reader.post.meanwhile = reader.overtake
+    reader.turn()
+    reader.deliver(0.7)
+    reader.turn()
+    sent = dict(reader.post.messages)
+    assert sorted(number for numbers in sent.values() for number in numbers) == [*range(1, 8)]
+    # A message that both were about to send has its id twice.
+    assert len(reader.sent) - len(sent) == (at == "before a message")
+    assert reader.channel.reached == 7
+
+
+def test_what_failed_is_sent_again_by_one_of_two(store: Store) -> None:
+    refused = Outcome(Status.REFUSED, "550 no")
+    reader = Reader(store, Post(answers=[refused]), every="delivery")
+    reader.deliver(0.5, 0.6)
+    reader.turn()
+    store.channels.retry(reader.key)
+    reader.after_page = reader.overtake
+    reader.turn()
+    assert reader.sent == [(1, 2)]
+
+
+def test_what_is_skipped_by_hand_is_not_sent(store: Store) -> None:
+    """Although its page was read before."""
+    reader = Reader(store, Post(), every="delivery")
+    reader.deliver(0.5, 0.6)
+    reader.after_page = lambda: skip_once(reader)
+    reader.turn()
+    assert reader.sent == [(2,)]
+    [failure] = store.channels.failures(reader.key)
+    assert (failure.number, failure.next_us) == (1, None)
+
+
+def skip_once(reader: Reader) -> None:
+    reader.after_page = lambda: None
+    reader.store.outbox.skip(reader.key)

@@ -287,6 +287,14 @@ def test_everything_that_failed_is_retried_from_the_start(store: Store) -> None:
     assert store.channels.retry("nobody") == 0
 
 
+def test_those_that_are_to_be_sent_again_are_told_from_the_others(store: Store) -> None:
+    channel = put(store)
+    fail(store, channel.key, FailedDelivery(2, 1, 7, "busy"))
+    fail(store, channel.key, FailedDelivery(3, 1, None, "no"))
+    assert store.channels.retried(channel.key, (1, 2, 3)) == {2}
+    assert store.channels.retried(channel.key, (1, 3)) == set()
+
+
 def test_a_summary_counts_states_and_messages(store: Store) -> None:
     assert store.channels.summary() == ChannelSummary(0, 0, 0, 0, 0, 0)
     working, failing, disabled = (put(store, name) for name in "abc")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tidings.channels.group_commit import GroupCommit
 from tidings.channels.person_channel import PersonChannel
@@ -22,10 +22,24 @@ from tidings.store.notifications import Notifications
 from tidings.store.protocol import Transactions
 
 _SKIPPED: Final = Outcome(Status.SKIPPED)
+_OUTDATED: Final = Outcome(Status.LATER)
+"""The channel has moved on since its page was read: it is to be read again, at once."""
 _STOPPING: Final = (Status.LATER, Status.FAILED, Status.GONE)
 _PAGE: Final = 500
 _GIVE_UP_US: Final = 3 * 86_400 * SECOND_US
 _LONGEST_PAUSE_US: Final = 3_600 * SECOND_US
+
+
+class _State(NamedTuple):
+    """How far a channel has come, and its last message."""
+
+    reached: int
+    newest: FixedDigest | None
+
+    def has_decided(self, sequence: int) -> bool:
+        """Return whether a delivery was sent, skipped, or considered for a message."""
+        upto = self.reached if self.newest is None else max(self.reached, self.newest.last)
+        return sequence <= upto
 
 
 class DigestTransport(Protocol):
@@ -58,11 +72,13 @@ class DigestSender:
 
     async def send(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send what is due; report when the others are due."""
-        reached, newest = await self.commits.read(self._state)
-        first, known = messages[0].delivery.sequence, [message.delivery for message in messages]
-        if reached is not None and first <= reached:
-            return await self._send_again(known)
-        digest, outcomes = newest, list[Outcome]()
+        known = [message.delivery for message in messages]
+        state = await self.commits.read(self._state)
+        if state is None or known[0].sequence <= state.reached:
+            is_retried = await self.commits.read(partial(self._is_retried, known))
+            return await self._send_again(known) if is_retried else [_OUTDATED] * len(messages)
+        newest = digest = state.newest
+        outcomes = list[Outcome]()
         for number, delivery in enumerate(known):
             deliveries = None
             if digest is None or not digest.covers(delivery.sequence):
@@ -78,6 +94,8 @@ class DigestSender:
                         return _padded(outcomes, later, len(messages))
                     fix = partial(self._fix, known[number:], newest)
                     fixed, deliveries = await self.commits.write(fix)
+                    if fixed is None:
+                        return _padded(outcomes, _OUTDATED, len(messages))
                     newest = fixed
                 if fixed is None:
                     outcomes.append(_SKIPPED)
@@ -93,10 +111,15 @@ class DigestSender:
         """Release connections."""
         await self.transport.close()
 
-    def _state(self, store: Transactions) -> tuple[int | None, FixedDigest | None]:
-        """Return the progress of the channel, and its last message."""
+    def _state(self, store: Transactions) -> _State | None:
+        """Return the state of the channel, if it still exists."""
         channel = Channels(store).get(self.key)
-        return None if channel is None else channel.reached, Digests(store).last(self.key)
+        return None if channel is None else _State(channel.reached, Digests(store).last(self.key))
+
+    def _is_retried(self, known: Sequence[Delivery], store: Transactions) -> bool:
+        """Return whether all of some deliveries have failed, and are to be sent again."""
+        sequences = {delivery.sequence for delivery in known}
+        return sequences == Channels(store).retried(self.key, sequences)
 
     def _covering(self, delivery: Delivery, store: Transactions) -> FixedDigest | None:
         """Return the message for which a delivery was considered, included or not."""
@@ -112,9 +135,15 @@ class DigestSender:
 
     def _fix(
         self, known: Sequence[Delivery], last_digest: FixedDigest | None, store: Transactions
-    ) -> tuple[FixedDigest, list[Delivery]]:
-        """Fix the message that begins with the first delivery; return it with its deliveries."""
-        first = known[0].sequence
+    ) -> tuple[FixedDigest | None, list[Delivery]]:
+        """Fix the message that begins with the first delivery; return it with its deliveries.
+
+        Return no message if that is decided already: a dispatcher that was stopped for longer than
+        its reservation must not put what another one has sent into a second message.
+        """
+        first, state = known[0].sequence, self._state(store)
+        if state is None or state.has_decided(first):
+            return None, []
         if last_digest is not None and first <= last_digest.upto:
             upto = last_digest.upto
         else:

@@ -6,7 +6,7 @@ lists those that failed: to be retried, or given up. `store/outbox.py` serves th
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -187,6 +187,16 @@ class Channels:
                 partial(read_row, FailedDelivery), session.rows(sql, key, after, limit)
             )
         )
+
+    def retried(self, key: str, numbers: Collection[int]) -> set[int]:
+        """Return those of some deliveries of a channel that failed and are to be sent again."""
+        sql = (
+            "SELECT number FROM channel_failures "
+            "WHERE key = ? AND number BETWEEN ? AND ? AND next_us IS NOT NULL"
+        )
+        span = (min(numbers), max(numbers))
+        rows = self._database.read(lambda session: session.rows(sql, key, *span))
+        return {number for (number,) in rows}.intersection(numbers)
 
     def given_up_reason(self, key: str) -> str | None:
         """Return why the newest of the deliveries that a channel gave up was given up."""
