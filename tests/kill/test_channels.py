@@ -104,11 +104,16 @@ MORE_PAIRS = [
     pytest.param("mqtt", "spark", marks=(*SPARK, needs_mosquitto)),
     pytest.param("rss", "spark", marks=SPARK),
 ]
-SHOWN = 30
-"""The newest entries of a feed: enough for those that are added after the last kill."""
-FIRST, LINES = (15, 2) if KILLS else (30, 30)
+FIRST = 15 if KILLS else 30
+LINES = {"local": 2, "spark": 4} if KILLS else {"local": 30, "spark": 30}
 """Lines of the stream that are sent before the first run, and before each other one, while there
-are some. The first must be enough for deliveries, or runs end before anything is sent."""
+are some. The first must be enough for deliveries, or runs end before anything is sent; a run on
+Spark takes long to start, so each is to have some."""
+FILES = max(20, 2 * KILLS) if KILLS else LONG
+"""Enough for twice as many runs as there are kills: those that miss their aim are not counted."""
+ENTRIES = FIRST + max(LINES.values()) * 2 * KILLS
+SHOWN = ENTRIES * 2 // 3
+"""The newest entries of a feed: enough for those that are added after the last kill."""
 
 
 @pytest.mark.kill
@@ -133,8 +138,7 @@ def test_kills_of_a_run_lose_nothing_on_the_way_from_source_to_channels(
         unanswered = [partial(people.unanswered, kind) for kind in people.kinds]
         killed = kill_runs(way_in.config, kills, engine, aims, way_in.feed, unanswered)
         assert len(killed) == kills
-        while way_in.feed():
-            pass
+        way_in.feed_rest()
         with open_store(tmp_path / "news.db") as store:
             assert count(store) <= len(way_in.expected.deliveries)
             finish(way_in.config, engine, store)
@@ -180,22 +184,33 @@ Send = Callable[[Sequence[Any]], None]
 class WayIn:
     """A config that reads a source, what an engine delivers of it, and what is to be sent there."""
 
-    def __init__(self, config: Path, expected: Expected, send: Send, rest: Sequence[Any]) -> None:
+    def __init__(
+        self, config: Path, expected: Expected, send: Send, rest: Sequence[Any], engine: str
+    ) -> None:
         self.config, self.expected = config, expected
         self._send, self._rest, self._next = send, list(rest), FIRST
+        self._engine = engine
 
     def feed(self) -> bool:
         """Send the next lines to the source; return whether there were any."""
         part, self._rest = self._rest[: self._next], self._rest[self._next :]
-        self._next = LINES
+        self._next = LINES[self._engine]
         if part:
             self._send(part)
         return bool(part)
 
+    def feed_rest(self) -> None:
+        """Send all other lines to the source, which runs are to read in large batches."""
+        while self.feed():
+            pass
+        text, limit = self.config.read_text(), f'PerTrigger" = {LIMITS[self._engine]}\n'
+        assert limit in text
+        self.config.write_text(text.replace(limit, f'PerTrigger" = {NO_LIMIT}\n'))
 
-FILES = max(20, KILLS) if KILLS else LONG
+
 LIMITS = {"local": 1, "spark": 4} if KILLS else {"local": 15, "spark": 15}
 """Messages of a batch, which takes seconds on Spark."""
+NO_LIMIT = 1_000
 
 
 class Opening(NamedTuple):
@@ -220,7 +235,7 @@ class Opening(NamedTuple):
         """Write a stream and a config; return the way by which its lines are to be sent."""
         expected = write_stream(self.folder, FILES)
         config = write_config(self.folder, kind, {**options, **self.limited})
-        return WayIn(config, expected, send, lines(self.folder))
+        return WayIn(config, expected, send, lines(self.folder), self.engine)
 
 
 def from_nats(opening: Opening) -> WayIn:
@@ -241,7 +256,8 @@ def from_kafka(opening: Opening) -> WayIn:
     folder, brokers = opening.folder, opening.receivers.brokers
     expected = write_stream(folder, FILES)
     config = kafka(folder, brokers.address, maxOffsetsPerTrigger=LIMITS[opening.engine])
-    return WayIn(config, expected, partial(brokers.send, "films", partition=0), lines(folder))
+    send = partial(brokers.send, "films", partition=0)
+    return WayIn(config, expected, send, lines(folder), opening.engine)
 
 
 def from_outbox(opening: Opening) -> WayIn:
@@ -274,7 +290,7 @@ def from_mqtt(opening: Opening) -> WayIn:
     config = test_mqtt.config(folder, broker, "films", **opening.limited)
     first = start(config, opening.engine)  # the session begins
     assert first.wait() == 0, first.output()
-    return WayIn(config, expected, partial(broker.send, "films"), lines(folder))
+    return WayIn(config, expected, partial(broker.send, "films"), lines(folder), opening.engine)
 
 
 def from_rss(opening: Opening) -> WayIn:
@@ -283,7 +299,7 @@ def from_rss(opening: Opening) -> WayIn:
     As feeds do, this one shows only its newest entries.
     """
     server = opening.stack.enter_context(FeedServer().running())
-    url = server.set("/feed", Answer(test_rss.rss(*range(60))))
+    url = server.set("/feed", Answer(test_rss.rss(*range(ENTRIES))))
     calm = opening.folder / "calm"
     calm.mkdir()
     configs = [test_rss.config(each, url, **opening.limited) for each in (calm, opening.folder)]
@@ -292,7 +308,7 @@ def from_rss(opening: Opening) -> WayIn:
     run_here(configs[0])
     with open_store(calm / "news.db") as store:
         deliveries = store.notifications.after("ann", limit=1_000)
-    assert len(deliveries) == 60
+    assert len(deliveries) == ENTRIES
 
     def show(entries: Sequence[int]) -> None:
         time.sleep(1)  # a feed is not asked more often
@@ -300,7 +316,7 @@ def from_rss(opening: Opening) -> WayIn:
         server.set("/feed", Answer(test_rss.rss(*shown)))
 
     expected = Expected([Subscriber("ann")], deliveries, [], 0)
-    return WayIn(configs[1], expected, show, range(60))
+    return WayIn(configs[1], expected, show, range(ENTRIES), opening.engine)
 
 
 WAYS_IN: dict[str, Callable[[Opening], WayIn]] = {

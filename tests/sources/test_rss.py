@@ -20,7 +20,7 @@ RSS = '<rss version="2.0"><channel><title>Film news</title>{}</channel></rss>'
 ITEM = (
     "<item><guid isPermaLink='false'>{0}</guid><title>Film {0}</title><link>http://news/{0}</link>"
     "<description>&lt;p&gt;On &lt;b&gt;film&lt;/b&gt; {0}&lt;/p&gt;</description>"
-    "<category>drama</category><pubDate>Mon, 16 Nov 2026 10:{0:02d}:00 GMT</pubDate></item>"
+    "<category>drama</category><pubDate>Mon, 16 Nov 2026 {1}:{2:02d}:00 GMT</pubDate></item>"
 )
 ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom</title><entry>
 <id>tag:news,2026:1</id><title>One</title><link href="http://news/1"/>
@@ -35,7 +35,8 @@ def server() -> Iterator[FeedServer]:
 
 
 def rss(*numbers: int) -> bytes:
-    return RSS.format("".join(ITEM.format(number) for number in numbers)).encode()
+    items = (ITEM.format(number, 10 + number // 60, number % 60) for number in numbers)
+    return RSS.format("".join(items)).encode()
 
 
 def events(body: bytes, times: str = "seen") -> list[Any]:
@@ -187,7 +188,7 @@ def config(folder: Path, url: str, **more: Any) -> Path:
     subscription = {"id": "s", "subscriber": "ann", "where": "category = 'drama'"}
     (folder / "subscriptions.jsonl").write_text(json.dumps(subscription) + "\n")
     (folder / "subscribers.jsonl").write_text(
-        json.dumps({"id": "ann", "policy": {"k": 100}}) + "\n"
+        json.dumps({"id": "ann", "policy": {"k": 1_000}}) + "\n"
     )
     options = {"urls": url, "spool": "sqlite:///spool.db", "times": "published", **more}
     return write_config(folder, "rss", {**options, "minInterval": "1s"})
