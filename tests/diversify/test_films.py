@@ -4,14 +4,10 @@ from functools import cache
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, order_of
-from tidings.diversify.covers import MaxDivRel
-from tidings.diversify.distance import Jaccard
+from tidings.diversify import DIVERSIFIERS, Candidate
 from tidings.diversify.plain.diversifiers import PLAIN
-from tidings.diversify.tie_order import ranks_and_keys
 from tidings.model.records import Event
 
 NAMES = ("title", "year", "decade", "length", "rating", "genre", "mpaa")
@@ -54,20 +50,3 @@ def test_windows_of_real_events(name: str, source: Any) -> None:
         window = source()[start : start + size]
         for part in (DIVERSIFIERS[name](), DIVERSIFIERS[name](distance="jaccard")):  # type: ignore[call-arg]
             assert part.choose(window, 6) == PLAIN[name](part, window, 6)
-
-
-@pytest.mark.parametrize("source", [films, products])
-def test_a_stream_through_neighbour_lists(source: Any) -> None:
-    """A sliding window of 30: `Neighbours` chooses as the plain version does from scratch."""
-    stream, w, k = source()[:120], 30, 5
-    greedy = MaxDivRel(alpha=0.7, distance=Jaccard())
-    neighbours, slots = Neighbours(greedy), list[int]()
-    for i, member in enumerate(stream):
-        slots.append(neighbours.arrive(member.event))
-        if i >= w:
-            neighbours.expire(slots.pop(0))
-        if i % 7 == 0:
-            window = stream[max(0, i - w + 1) : i + 1]
-            order = order_of([candidate.event for candidate in window])
-            picked = neighbours.pick(np.array(slots), *ranks_and_keys(window), order, k)
-            assert picked.tolist() == PLAIN[greedy.name](greedy, window, k)

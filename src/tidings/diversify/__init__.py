@@ -2,7 +2,6 @@
 
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
 from tidings.diversify.hashed_distances import EventHashes, Submatrix, distances
-from tidings.diversify.neighbour_lists import Neighbours
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, TieOrder, best_first
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.diversify.select import select
@@ -15,7 +14,6 @@ __all__ = [
     "Distance",
     "Diversifier",
     "EventHashes",
-    "Neighbours",
     "Submatrix",
     "TieOrder",
     "best_first",
