@@ -35,6 +35,10 @@ class Ragged(NamedTuple):
         starts = np.array([*accumulate(map(len, runs), initial=0)], np.int64)
         return cls(starts, np.array([*chain.from_iterable(runs)], np.int32))
 
+    def run(self, number: int) -> Int32s:
+        """Return the values of one run."""
+        return self.values[self.starts[number] : self.starts[number + 1]]
+
 
 def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
     """Return an array of at least `size` rows: itself, or a copy of twice the rows and more.

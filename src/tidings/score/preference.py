@@ -104,7 +104,7 @@ def covers_among(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[s
         [subscription.conjunctions for subscription in subscriptions], [0] * len(subscriptions)
     )
     return {
-        wide.id: frozenset(subscriptions[place].id for place in covered.row(number).tolist())
+        wide.id: frozenset(subscriptions[place].id for place in covered.run(number).tolist())
         for number, wide in enumerate(subscriptions)
     }
 

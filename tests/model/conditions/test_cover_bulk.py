@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.papers.cover_graph.drawn import conditions, subscriptions
 
-from tidings.model.conditions import cover_bulk, cover_columns
-from tidings.model.conditions.cover_bulk import CoveredConditions, strictly_covered
+from tidings.compiled.arrays import Ragged
+from tidings.model.conditions import cover_bulk
+from tidings.model.conditions.cover_bulk import strictly_covered
 from tidings.model.conditions.implication import strictly_covers
 from tidings.model.conditions.parser import parse
 from tidings.model.conditions.predicate import Condition
@@ -20,8 +21,8 @@ from tidings.testing import workload
 OWNED = st.lists(st.tuples(conditions(), st.sampled_from([3, 1, 2])), max_size=12)
 
 
-def listed(found: CoveredConditions, count: int) -> list[list[int]]:
-    return [found.row(number).tolist() for number in range(count)]
+def listed(found: Ragged, count: int) -> list[list[int]]:
+    return [found.run(number).tolist() for number in range(count)]
 
 
 def by_scan(owned: list[tuple[Any, Any]]) -> list[list[int]]:
@@ -71,7 +72,7 @@ def test_many_subscribers_at_once_have_the_covers_that_each_has_alone() -> None:
     }
     assert any(expected.values())
     for number, each in enumerate(work.subscriptions):
-        names = {work.subscriptions[place].id for place in found.row(number).tolist()}
+        names = {work.subscriptions[place].id for place in found.run(number).tolist()}
         assert names == expected[each.id]
 
 
@@ -150,7 +151,7 @@ def test_the_columns_of_many_conditions_are_those_of_few(monkeypatch: pytest.Mon
     owners = [subscription.subscriber for subscription in work.subscriptions]
     conditions = [subscription.conjunctions for subscription in work.subscriptions]
     expected = strictly_covered(conditions, owners)
-    monkeypatch.setattr(cover_columns, "TOGETHER", 7)
+    monkeypatch.setattr(cover_bulk, "TOGETHER", 7)
     found = strictly_covered(conditions, owners)
     assert found.starts.tolist() == expected.starts.tolist()
     assert found.values.tolist() == expected.values.tolist()

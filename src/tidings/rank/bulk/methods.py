@@ -86,8 +86,7 @@ class PreferenceMethod:
         ]
         groups = [group for owner in owners for group in _cover_groups(owner)]
         covers = strictly_covered(conditions, groups)
-        starts = covers.starts.astype(np.int64)
-        rows = RankRows(numbers, whose, np.array(worths), starts, numbers[covers.values])
+        rows = RankRows(numbers, whose, np.array(worths), covers.starts, numbers[covers.values])
         self._table.put(rows)
 
     def remove(self, numbers: Sequence[int]) -> None:
