@@ -93,14 +93,14 @@ def main() -> None:
     options = arguments()
     result: Row = {"machine": machine(), "rows": []}
     for size, shape in product(options.sizes, SHAPES):
-        row = measured(shape, size, options.events)
+        row = measured(shape, size, options)
         print(row, file=sys.stderr, flush=True)
         result["rows"].append(row)
     publish("defaults", result, page, options)
 
 
 def arguments() -> argparse.Namespace:
-    parser = pages.arguments(__doc__, "10 subscriptions")
+    parser = pages.arguments(__doc__, "10 subscriptions, one round")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1_000, 50_000])
     parser.add_argument("--events", type=int, default=300, help="events for up to 1,000 of them")
     options = parser.parse_args()
@@ -109,15 +109,17 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def measured(shape: Shape, size: int, most: int) -> Row:
+def measured(shape: Shape, size: int, options: argparse.Namespace) -> Row:
     """Return the time per event of each choice, in microseconds, and whether all answer alike."""
     people, wishes = subscriptions(shape, size)
     is_large = size > LARGE
     warm_up = WARM_UP_BATCH if shape.call is publish_batch and not is_large else WARM_UP
-    stream = events(warm_up + max(20, most // 4 if is_large else most))
+    most = options.events // 4 if is_large else options.events
+    stream = events(warm_up + max(20, most))
     best, answers = dict[str, float](), list[list[Any]]()
     tried = choices(shape, size)
-    for turn in range(3 if is_large else ROUNDS):
+    rounds = 1 if options.quick else 3 if is_large else ROUNDS
+    for turn in range(rounds):
         for choice in tried[turn % len(tried) :] + tried[: turn % len(tried)]:
             engine = choice.engine()
             for person in people:
