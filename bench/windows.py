@@ -215,7 +215,8 @@ class TableStream:
             np.arange(self.size + 1),
             np.full(self.size, self.subscription, np.int32),
         )
-        slots, sequences = np.array([self.feeds.slot(event(self.at))]), np.array([self.at])
+        slots = np.array([self.feeds.slot(event(self.at))], np.int32)
+        sequences = np.array([self.at])
         offered = OfferedEvents(matches, slots, sequences)
         found, seconds = timed(lambda: self.feeds.offer_matches(offered), self.clock)
         self.feeds.advance(Moment(self.at * 1_000_000, self.at))

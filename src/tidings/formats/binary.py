@@ -105,8 +105,8 @@ class Frame:
         checksum = _checksum([size, squeezed, *covered]).to_bytes(_CHECKSUM, "little")
         return b"".join([self.mark, bytes([self.version]), checksum, size, squeezed, *parts])
 
-    def unpack(self, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the header and the columns; arrays are read-only views.
+    def unpack(self, state: bytes | bytearray) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the header and the columns; arrays are views, read-only unless `state` is mutable.
 
         Bytes of another kind or version are refused, and so are damaged ones.
         """

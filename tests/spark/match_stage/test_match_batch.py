@@ -36,6 +36,12 @@ def test_pack_and_unpack_are_inverse() -> None:
         assert getattr(unpacked.columns()[name], "dtype", None) == getattr(column, "dtype", None)
 
 
+def test_matches_can_be_written_so_that_kernels_need_no_second_form() -> None:
+    event = Event("e1", {}, 3)
+    matches = packed([(event, [Match("ann", event, 0.5, ("s1",))])]).matches
+    assert all(column.flags.writeable for column in matches)
+
+
 def test_an_empty_batch_is_packed() -> None:
     unpacked = MatchBatch.unpack(MatchBatch.empty().pack())
     assert (unpacked.events, unpacked.subscribers, len(unpacked.matches.ranks)) == ([], [], 0)

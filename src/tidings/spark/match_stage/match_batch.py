@@ -186,7 +186,8 @@ class MatchBatch(NamedTuple):
     @classmethod
     def unpack(cls, state: bytes) -> "MatchBatch":
         """Read packed bytes; damaged ones are refused."""
-        _, columns = FRAME.unpack(state)
+        # A mutable copy: kernels would be compiled a second time for arrays that are read-only.
+        _, columns = FRAME.unpack(bytearray(state))
         with reading(FRAME.name):
             names = {*cls._fields, *_MATCH_COLUMNS} - {"matches", *_OPTIONAL}
             check(columns.keys() - _OPTIONAL == names, FRAME.name, "it has other columns")
