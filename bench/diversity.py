@@ -26,7 +26,7 @@ from variants import Catalogue
 
 from tidings.diversify import DIVERSIFIERS, Candidate
 from tidings.diversify.covers import MaxDivRel
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.plain.diversifiers import PLAIN
 
 K, ALPHA = 10, 0.5

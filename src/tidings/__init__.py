@@ -6,9 +6,8 @@ event, `target` returns the k subscriptions that fit best.
 
 from tidings.client import AsyncClient, Client
 from tidings.diversify.covers import Disc, MaxDivRel
-from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank, MaxAvg, MaxMin, MaxSum
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal

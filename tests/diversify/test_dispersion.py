@@ -20,9 +20,8 @@ from tests.diversify.small import (
     windows,
 )
 
-from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank, MaxAvg, MaxMin, MaxSum
 from tidings.diversify.protocol import Candidate, Distance
 
 Part = type[MaxMin] | type[MaxSum] | type[MaxAvg]

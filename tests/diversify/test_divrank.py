@@ -22,7 +22,7 @@ from tests.diversify.small import (
 )
 
 from tidings.diversify.distance import Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.protocol import Candidate, Distance
 from tidings.model.records import Event

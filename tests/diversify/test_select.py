@@ -7,7 +7,7 @@ import pytest
 
 from tidings.diversify import DIVERSIFIERS, Candidate, select
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.feed import Feeds, Offer
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber

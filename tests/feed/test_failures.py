@@ -10,7 +10,7 @@ import pytest
 
 from tidings.diversify import DIVERSIFIERS
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.feed import FEEDS, Feeds
 from tidings.feed.columnar.kernels.layout import HELD

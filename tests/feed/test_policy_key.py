@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.feed.policy_key import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import strategies as st
 from tests.window.reference import Delivered, Publication, Span, Taste
 
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.feed.single import Feed
 from tidings.model.records import Delivery, Event, Match

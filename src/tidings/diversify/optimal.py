@@ -9,9 +9,8 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.greedy import GreedyGrowth
+from tidings.diversify.greedy import MaxSum
 from tidings.diversify.hashed_distances import DistanceMatrix, as_submatrix, distances
-from tidings.diversify.kernels.greedy import SUM
 from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.memory_limits import check_dense, check_sets
 from tidings.diversify.protocol import Candidate, TieOrder
@@ -72,8 +71,7 @@ class Optimal:
         square = whole[np.ix_(members[newest], members[newest])]
         ties = order.take(newest)
         ties = ties._replace(times=ties.times - ties.times.min())  # keeps sums of k within int64
-        growth = GreedyGrowth(SUM, self.sigma)
-        greedy = growth.pick(ranks[newest], keys[newest], ties, square, k)
+        greedy = MaxSum(self.sigma).pick(ranks[newest], keys[newest], ties, square, k)
         best = BestSet(np.sort(greedy), np.empty(1))
         problem = SetProblem(square, ranks[newest], float(self.sigma))
         best_set(problem, ties, self._contributions(square, ranks[newest], k), best)

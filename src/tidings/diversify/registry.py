@@ -3,8 +3,7 @@
 from typing import Final
 
 from tidings.diversify.covers import Disc, MaxDivRel
-from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank, MaxAvg, MaxMin, MaxSum
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal

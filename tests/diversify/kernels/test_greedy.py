@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.diversify import Candidate, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.hashed_distances import from_events, from_matrix
 from tidings.diversify.kernels.distances import source_arrays
 from tidings.diversify.kernels.greedy import LEAST, MEAN, NEAREST, SUM, grow

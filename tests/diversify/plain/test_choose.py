@@ -9,7 +9,7 @@ from tests.diversify.small import candidate, large_windows
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier, set_divrank
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.plain.choose import plain_choice, plain_divrank
 from tidings.errors import InvalidPolicy

@@ -32,9 +32,8 @@ from tests.diversify.test_divrank import choice as diverse
 from tests.diversify.test_maxdivrel_lsh import TABLE_5_9
 
 from tidings.diversify.covers import Disc, MaxDivRel
-from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank, MaxAvg, MaxMin, MaxSum
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.plain.diversifiers import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.cohort_registry import CohortRegistry, has_kernels
 from tidings.feed.columnar.diverse_cohort import DiverseCohort

@@ -7,7 +7,7 @@ import pytest
 from tests.feed.columnar.test_feeds import LONG, long_stream, table_of
 from tests.feed.streams import END, Own, Step, enrolled, run
 
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from tidings.compiled.array_types import Int32s
 from tidings.diversify import distances
-from tidings.diversify.dispersion import MaxMin
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank, MaxMin
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.errors import StateError
 from tidings.feed.columnar.event_table import EventTable, FeatureCache, FeatureTable

@@ -18,7 +18,7 @@ from tests.feed.streams import (
     streams,
 )
 
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feed.columnar.cohort_arrays import OfferedEvents
 from tidings.feed.columnar.feeds import TableFeeds
@@ -290,7 +290,7 @@ def test_a_full_window_of_a_hundred_takes_at_most_two_kilobytes(decay: Any) -> N
             np.arange(2001),
             np.full(2000, subscription, np.int32),
         )
-        offered = OfferedEvents(matches, np.array([slot]), np.array([place + 1]))
+        offered = OfferedEvents(matches, np.array([slot], np.int32), np.array([place + 1]))
         table.offer_matches(offered)
     assert (cohort_of(table).head[:2000, layout.HELD] == 100).all()
     assert cohort_of(table).nbytes / 2000 <= 2048

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.engine.engine import Engine
 from tidings.model.records import Subscription

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from tidings.app.demo.movies import catalogue, genres, publications, title
 from tidings.app.demo.subscribers import GENRE_AND_DECADE
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.errors import StoreError, TidingsError
 from tidings.formats.arrow import read_events
 from tidings.model.records import Event, Subscription

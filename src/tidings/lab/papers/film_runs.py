@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from tidings.diversify import diversity
 from tidings.diversify.distance import Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.engine.engine import Engine
 from tidings.lab.papers.experiment import Progress
 from tidings.lab.stopwatch import least_times

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings.diversify import Candidate, diversity
 from tidings.diversify.distance import Overlap
-from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import DivRank
 from tidings.diversify.optimal import Optimal
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.stopwatch import least_times

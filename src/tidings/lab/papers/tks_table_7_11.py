@@ -8,8 +8,8 @@ import numpy as np
 
 from tidings.diversify import Diversifier
 from tidings.diversify.covers import Disc, MaxDivRel
-from tidings.diversify.dispersion import MaxMin
 from tidings.diversify.distance import Jaccard
+from tidings.diversify.greedy import MaxMin
 from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.catalogue import CatalogueChoice

@@ -19,7 +19,7 @@ from pyspark.sql.types import NumericType, StructType
 
 from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
-from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
+from tidings.diversify.greedy import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.hashed_distances import has_kernel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.errors import InvalidForm, InvalidPolicy, shown
