@@ -9,6 +9,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
+# pip compiles modules one after the other; this does so on all cores.
+COMPILE := -W ignore -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
 # One process more than there are cores: tests spend much of their time waiting for Spark, servers
 # and browsers.
@@ -131,7 +133,8 @@ $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 
 $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings, Spark and the test tools into $(VENV); the first time this takes a few minutes.'
-	@$(BIN)/python $(PIP) -c requirements.lock -e '.[dev,demo]'
+	@$(BIN)/python $(PIP) --no-compile -c requirements.lock -e '.[dev,demo]'
+	@$(BIN)/python $(COMPILE)
 	@touch $(VENV)/.demo $@
 
 # Java maps Spark's classes from this archive, which saves a third of each start-up. The file stays
