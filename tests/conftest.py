@@ -4,7 +4,7 @@ The fixtures import what they start: `pytest tests/model` loads neither pyspark 
 A test that uses them carries the marker `spark` or `postgres` without saying so.
 
 Hypothesis profiles: `dev` tries new examples in every run, `thorough` twenty times as many, `ci`
-always the same ones, at most 30 of each test, `quick` few of them. HYPOTHESIS_PROFILE selects one;
+always the same ones, at most 20 of each test, `quick` few of them. HYPOTHESIS_PROFILE selects one;
 without it, CI=true selects `ci`.
 """
 
@@ -39,7 +39,7 @@ settings.load_profile(PROFILE)
 
 # The limit also holds for tests that ask for more examples than the profile: those are the slow
 # ones. Kernels that are not compiled are about a hundred times slower.
-MAX_EXAMPLES = {"quick": 10, "ci": 30}.get(PROFILE, 100_000) if COMPILED else 8
+MAX_EXAMPLES = {"quick": 10, "ci": 20}.get(PROFILE, 100_000) if COMPILED else 8
 
 LONG_S, FOLDERS = 300, 20
 """A run of this many seconds says where they went, for this many folders."""
