@@ -44,11 +44,14 @@ MAX_EXAMPLES = {"quick": 10, "ci": 20}.get(PROFILE, 100_000) if COMPILED else 8
 LONG_S, FOLDERS = 300, 20
 """A run of this many seconds says where they went, for this many folders."""
 
+# What our sessions choose for themselves, also for `spark-submit` and for Spark's launcher.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # `make` archives the classes of Spark. Java maps them if they suit, and says nothing if not.
 CLASSES = Path(sys.prefix, "spark.jsa")
-if CLASSES.exists() and CLASSES.stat().st_size:
-    archived = f"-XX:SharedArchiveFile={CLASSES} -Xshare:auto -Xlog:disable"
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", archived)
+archived = CLASSES.exists() and CLASSES.stat().st_size > 0
+SHARED = f" -XX:SharedArchiveFile={CLASSES} -Xshare:auto -Xlog:disable" if archived else ""
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS + SHARED)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", JAVA_OPTIONS)
 
 # Their kernels are those of Spark's workers, which would otherwise compile them.
 FEED_TESTS = ("tests/contracts/test_feeds.py", "tests/feed/", "tests/engine/", "tests/index_files/")
