@@ -1,5 +1,6 @@
-"""Deliveries to subscribers: the feed on demand, and durable notifications."""
+"""Deliveries to subscribers: the feed on demand, and durable notifications with their marks."""
 
+import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -7,12 +8,14 @@ from fastapi import APIRouter, Query
 from tidings.errors import InvalidForm, StoreError, TidingsError
 from tidings.formats.json_forms import fields
 from tidings.model import validate
+from tidings.model.values import SECOND_US
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.parameters import Limit, PathId
 from tidings.store import Inbox
+from tidings.store.marks import MARKS
 from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
@@ -61,6 +64,27 @@ def mark_read(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
         raise HttpProblem(409, detail, pointer="/sequence") from None
 
 
+@router.get("/notifications/{subscriber}/marks", **answers("marks"))
+def list_marks(
+    caller: ReaderCaller, subscriber: PathId, after: Sequence = 0, limit: Limit = 100
+) -> Form:
+    """Return the marks of a subscriber's notifications, in order of sequence."""
+    check_known(caller, subscriber)
+    marks = caller.tenant.store.marks.of(subscriber, after, limit)
+    return {"items": [mark.to_dict() for mark in marks]}
+
+
+@router.post("/notifications/{subscriber}/marks", **accepts("mark"), **answers("marked"))
+def add_mark(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
+    """Mark a notification; a mark that it already has is unchanged."""
+    check_known(caller, subscriber)
+    sequence, mark = load_form(_numbered_mark, form)
+    store, now_us = caller.tenant.store, time.time_ns() * SECOND_US // 10**9
+    if sequence > store.notifications.inbox(subscriber).last:
+        raise HttpProblem(409, f"there is no notification {sequence}", pointer="/sequence")
+    return {"marked": bool(store.marks.add(subscriber, [sequence], mark, None, now_us))}
+
+
 def check_known(caller: Caller, subscriber: str) -> None:
     """Refuse a caller that may not see a subscriber, and a subscriber that does not exist.
 
@@ -80,6 +104,12 @@ def check_known(caller: Caller, subscriber: str) -> None:
 def _sequence(form: Form) -> int:
     value = fields(form, "the mark", ("sequence",))["sequence"]
     return validate.count("sequence", value, InvalidForm, low=0, high=FOREVER)
+
+
+def _numbered_mark(form: Form) -> tuple[int, str]:
+    values = fields(form, "the mark", ("sequence", "mark"))
+    sequence = validate.count("sequence", values["sequence"], InvalidForm, high=FOREVER)
+    return sequence, validate.choice("mark", values["mark"], MARKS, InvalidForm)
 
 
 def _form(inbox: Inbox) -> Form:
