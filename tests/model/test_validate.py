@@ -92,6 +92,16 @@ def test_pipes_are_refused(tmp_path: Path) -> None:
     assert validate.regular_file(tmp_path) == tmp_path
 
 
+@pytest.mark.skipif(not Path("/proc").is_mount(), reason="there is no /proc")
+def test_files_of_the_kernel_are_refused(tmp_path: Path) -> None:
+    """Reading /proc/kmsg waits for the next message."""
+    (tmp_path / "link").symlink_to("/proc/kmsg")
+    (tmp_path / "empty").touch()
+    with pytest.raises(TidingsError, match="a file of the kernel"):
+        validate.regular_file(tmp_path / "link")
+    assert validate.regular_file(tmp_path / "empty") == tmp_path / "empty"
+
+
 @pytest.mark.parametrize("kind", [list, tuple, set, frozenset])
 def test_members_are_those_of_the_built_in_class(kind: type) -> None:
     """Methods of a class derived from it may never end."""

@@ -1,5 +1,6 @@
 """Stores in SQLite: the write-ahead log, locks, and disks that are full or read-only."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -127,6 +128,12 @@ def test_a_read_only_address_creates_no_file(path: Path) -> None:
 def test_a_path_that_cannot_be_opened_is_reported(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(StoreError, match=says):
         open_store(tmp_path / name)
+
+
+def test_a_store_is_no_pipe(path: Path) -> None:
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match=r"\.db: this is a pipe or a device, which may never end"):
+        open_store(path)
 
 
 def test_a_file_of_another_kind_is_refused_and_not_changed(path: Path) -> None:

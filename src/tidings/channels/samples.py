@@ -27,7 +27,10 @@ def sample_deliveries(events: Path | None, limit: int) -> list[Delivery]:
     if events is None:
         return [sample_delivery()]
     deliveries = list[Delivery]()
-    with events.open("rb") as file, prefix_errors(f"{events}: ", raised=InvalidForm):
+    with (
+        prefix_errors(f"{events}: ", raised=InvalidForm),
+        validate.regular_file(events).open("rb") as file,
+    ):
         for number, line, whole in read_lines(file, _LINE_BYTES):
             if len(deliveries) == limit:
                 break

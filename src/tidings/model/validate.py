@@ -17,6 +17,12 @@ Kind = type[TidingsError]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_KERNEL_FOLDERS: Final = (
+    Path("/proc"),
+    Path("/sys"),
+    Path("/sys/kernel/debug"),
+    Path("/sys/kernel/tracing"),
+)
 _MOST_ENTRIES: Final = 1_000_000
 """Entries that are read of a foreign mapping, whose `items()` may never end."""
 
@@ -198,14 +204,22 @@ def choice(what: str, value: object, allowed: Collection[str], kind: Kind = Inva
 
 
 def regular_file(path: Path) -> Path:
-    """Return the path of a file or a directory; refuse pipes and devices, which may never end.
+    """Return the path of a file or a directory; refuse what may never end, or wait forever.
 
-    Raises an OSError if there is no such file.
+    These are pipes, devices, and files of the kernel, such as /proc/kmsg, which look empty. Raises
+    an OSError if there is no such file.
     """
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise InvalidForm("this is a pipe or a device, which may never end; expected a file")
+    if status.st_size == 0 and status.st_dev in _kernel_devices():
+        raise InvalidForm("this is a file of the kernel, which may never end; expected a file")
     return path
+
+
+def _kernel_devices() -> set[int]:
+    """Return the devices of the file systems whose files the kernel makes up."""
+    return {folder.stat().st_dev for folder in _KERNEL_FOLDERS if folder.is_mount()}
 
 
 def file_bytes(path: Path, most: int) -> bytes:

@@ -146,11 +146,12 @@ class WebServer(uvicorn.Server):
 
 
 def check_exposure(address: str, host: str) -> None:
-    """Refuse to listen beyond this machine as long as anyone could do anything."""
-    if host in LOOPBACK:
-        return
+    """Refuse to listen beyond this machine as long as anyone could do anything.
+
+    A store that cannot be opened is an error here, before the server starts.
+    """
     with open_store(address) as store:
-        if not store.tokens.exist():
+        if host not in LOOPBACK and not store.tokens.exist():
             raise TidingsError(
                 f"without tokens the service listens only on 127.0.0.1, not on {host}; make one "
                 "with: tidings token create STORE --role admin"

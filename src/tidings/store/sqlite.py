@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tidings.errors import StoreError, TidingsError, shown
+from tidings.errors import InvalidForm, StoreError, TidingsError, shown
+from tidings.model.validate import regular_file
 from tidings.store.pool import ConnectionPool
 from tidings.store.protocol import (
     DAMAGE_ERRORS,
@@ -219,8 +220,12 @@ class SqliteDatabase:
 
 
 def _resolve(path: Path) -> Path:
+    """Return the file of a store, which need not exist yet; a pipe or a device is refused."""
     try:
-        return path.resolve()
+        resolved = path.resolve()
+        return regular_file(resolved) if resolved.exists() else resolved
+    except InvalidForm as error:
+        raise StoreError(f"{path}: {error}") from None
     except (OSError, RuntimeError, ValueError) as error:
         raise StoreError(f"{shown(str(path))} is not a valid file name: {error}") from None
 

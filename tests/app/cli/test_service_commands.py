@@ -76,6 +76,15 @@ def test_without_tokens_others_are_not_served(store: str) -> None:
     assert "without tokens" in result.output
 
 
+@pytest.mark.parametrize("only", [(), ("--only", "service"), ("--only", "pipeline")])
+def test_a_store_that_cannot_be_opened_is_one_error(store: str, only: tuple[str, ...]) -> None:
+    Path(store).write_text("no store")
+    result = RUN.invoke(app, ("serve", store, "--port", "0", "--engine", "local", *only))
+    assert result.exit_code == 1
+    assert "t.db: this file is not an SQLite database" in result.output
+    assert result.output.count("\n") <= 2
+
+
 def test_a_demo_does_not_touch_a_store_of_somebody_else(store: str) -> None:
     with open_store(store) as opened:
         opened.catalogue.load([Subscriber("me")])
