@@ -31,7 +31,7 @@ from tidings.store import open_store
 
 HEAD = struct.Struct("<14sHIQQ")
 PLAIN, FORGED = cases(60), cases(120)
-PEOPLE = 20
+PEOPLE = 10
 EVENTS = [
     Event(
         f"e{n}",

@@ -1,9 +1,11 @@
 """Stores with changed cells: every reader answers, or raises a `StoreError`.
 
-Tables lose their strictness in half of the cases, so that a cell may hold any type.
+Tables lose their strictness in half of the cases, so that a cell may hold any type. Most cases run
+only the readers whose statements name a changed table; the others read what they always read.
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -33,6 +35,7 @@ from tidings.store.feed_addresses import FeedOwner
 from tidings.store.figures import read_figures
 from tidings.store.publications import NewPublication
 from tidings.store.spool import Spool, SpoolEntry
+from tidings.store.sqlite import SqliteSession
 
 pytestmark = pytest.mark.fuzz
 
@@ -191,8 +194,36 @@ def hostile_cell(rng: Random, known: Any) -> Any:
     return rng.choice(CELLS)
 
 
-def spoil(rng: Random, path: Path) -> None:
-    """Change some cells, of any type where tables have lost their strictness."""
+def tables_of_readers(path: Path) -> dict[str, set[str]]:
+    """Return the tables that the statements of each reader name, as it reads an intact store."""
+    names = dict[str, set[str]]()
+    with pytest.MonkeyPatch.context() as patch, open_store(path) as store:
+        seen = set[str]()
+        for method in (SqliteSession.rows, SqliteSession.run):
+            patch.setattr(SqliteSession, method.__name__, _noting(method, seen))
+        for name, read in readers(store).items():
+            seen.clear()
+            read()
+            names[name] = set(seen)
+    return names
+
+
+def _noting(method: Callable[..., Any], seen: set[str]) -> Callable[..., Any]:
+    """Return a method that also notes the words of its statements."""
+
+    def noting(session: SqliteSession, sql: str, *values: Any) -> Any:
+        seen.update(re.findall(r"\w+", sql))
+        return method(session, sql, *values)
+
+    return noting
+
+
+def spoil(rng: Random, path: Path) -> set[str]:
+    """Change some cells, of any type where tables have lost their strictness.
+
+    Return the names of the changed tables.
+    """
+    changed = set[str]()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         if rng.random() < 0.5:
             connection.execute("PRAGMA writable_schema = ON")
@@ -207,25 +238,31 @@ def spoil(rng: Random, path: Path) -> None:
                 [table] = rng.choice(tables)
                 columns = connection.execute("SELECT name FROM pragma_table_info(?)", [table])
                 [column] = rng.choice(columns.fetchall())
+            changed.add(table)
             where = rng.choice(["", "", " WHERE rowid = 1"])
             [known] = connection.execute(f"SELECT max({column}) FROM {table}").fetchone()
             with suppress(sqlite3.Error):
                 change = f"UPDATE OR IGNORE {table} SET {column} = ?{where}"
                 connection.execute(change, [hostile_cell(rng, known)])
+    return changed
 
 
 def test_hostile_cells(sample: Path, tmp_path: Path) -> None:
     path, base = tmp_path / "store.db", sample.read_bytes()
+    path.write_bytes(base)
+    tables = tables_of_readers(path)
 
     def case(rng: Random) -> None:
         for left in tmp_path.glob("store.db*"):
             left.unlink()
         path.write_bytes(base)
-        spoil(rng, path)
+        spoiled, every_reader = spoil(rng, path), rng.random() < 0.1
         refusal = None
         with open_store(path, patience_s=0) as store:
             named = list(readers(store).items())
             for name, read in rng.sample(named, len(named)):
+                if not every_reader and spoiled.isdisjoint(tables[name]):
+                    continue
                 try:
                     read()
                 except TidingsError as error:

@@ -1,7 +1,9 @@
 """The schema of a store: SQL migrations, applied in order when it is opened."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Final
 
@@ -22,11 +24,12 @@ class Migration:
     statements: tuple[str, ...]
 
 
-def migrations(dialect: str) -> list[Migration]:
+@cache
+def migrations(dialect: str) -> tuple[Migration, ...]:
     """Return all migrations for a kind of database, in order."""
     folder = resources.files("tidings.store") / "migrations" / dialect
     files = sorted(folder.iterdir(), key=lambda file: file.name)
-    return [read_migration(file.name, file.read_text("utf-8")) for file in files]
+    return tuple(read_migration(file.name, file.read_text("utf-8")) for file in files)
 
 
 def read_migration(file: str, text: str) -> Migration:
@@ -45,7 +48,7 @@ def migrate(database: Database) -> None:
         database.write(lambda session: _apply(session, database, steps))
 
 
-def _tables(steps: list[Migration]) -> frozenset[str]:
+def _tables(steps: Sequence[Migration]) -> frozenset[str]:
     """Return the names of all tables that migrations create."""
     statements = (statement for step in steps for statement in step.statements)
     return frozenset(name for statement in statements for name in _TABLE.findall(statement))
@@ -60,7 +63,7 @@ def _version(session: Session) -> int:
     return version
 
 
-def _is_behind(database: Database, steps: list[Migration], version: int) -> bool:
+def _is_behind(database: Database, steps: Sequence[Migration], version: int) -> bool:
     newest = steps[-1].number
     if version > newest:
         raise StoreError(
@@ -70,7 +73,7 @@ def _is_behind(database: Database, steps: list[Migration], version: int) -> bool
     return version < newest
 
 
-def _apply(session: Session, database: Database, steps: list[Migration]) -> None:
+def _apply(session: Session, database: Database, steps: Sequence[Migration]) -> None:
     """Apply the missing migrations; another process may have done so in the meantime."""
     session.lock()
     version = _version(session)

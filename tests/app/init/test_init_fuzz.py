@@ -20,9 +20,10 @@ from tidings.errors import TidingsError
 
 pytestmark = pytest.mark.fuzz
 
+SIZE = 12
 ROWS = [
     (n, f"2026-11-{n % 28 + 1:02} 0{n % 10}:00", "abc"[n % 3], n * 1.5, "x|y" if n % 2 else "z")
-    for n in range(30)
+    for n in range(SIZE)
 ]
 LINES = ["id,departs,dest,delay,tags", *(",".join(map(str, row)) for row in ROWS)]
 CSV = "\n".join(LINES).encode()
@@ -53,9 +54,9 @@ ODD = {
 def samples(folder: Path) -> dict[str, bytes]:
     """Return ordinary files of each kind, and odd ones."""
     table = pa.Table.from_pylist(FORMS)
-    table = table.append_column("wait", pa.array(range(30), pa.duration("s")))
+    table = table.append_column("wait", pa.array(range(SIZE), pa.duration("s")))
     table = table.append_column(
-        "more", pa.array([[("k", 1)]] * 30, pa.map_(pa.string(), pa.int8()))
+        "more", pa.array([[("k", 1)]] * SIZE, pa.map_(pa.string(), pa.int8()))
     )
     parquet.write_table(table, folder / "t.parquet")
     feather.write_feather(table, folder / "t.arrow", compression="zstd")
@@ -95,8 +96,8 @@ def test_odd_files_are_proposals_or_refused(tmp_path: Path, name: str) -> None:
 def test_an_empty_column_with_an_odd_name_makes_no_config_that_is_refused(
     tmp_path: Path, name: str
 ) -> None:
-    table = pa.Table.from_pylist(FORMS).append_column(name, pa.nulls(30, pa.string()))
-    table = table.append_column("wait", pa.array(range(30), pa.duration("s")))
+    table = pa.Table.from_pylist(FORMS).append_column(name, pa.nulls(SIZE, pa.string()))
+    table = table.append_column("wait", pa.array(range(SIZE), pa.duration("s")))
     feather.write_feather(table, tmp_path / "t.arrow")
     try:
         list(proposed(tmp_path / "t.arrow"))
