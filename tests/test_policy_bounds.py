@@ -41,6 +41,13 @@ OPTIMAL: dict[str, Any] = {"diversify": "optimal"}
             "tables times rows is 1,073,741,824, above the limit lsh_cells = 100,000",
         ),
         (
+            {
+                "window": {"name": "sliding", "length": 10**7},
+                "diversify": {"name": "maxdivrel-lsh", "tables": 21},
+            },
+            "10,000,000 events in 21 tables of maxdivrel-lsh are more than the limit lsh_keys",
+        ),
+        (
             {"k": 8, "window": {"name": "sliding", "length": 40}} | OPTIMAL,
             "the sets of 8 of 40 events are more than the limit optimal_sets = 10,000,000",
         ),
@@ -69,6 +76,13 @@ def test_what_would_take_the_memory_or_never_end_is_refused(form: dict[str, Any]
         ),
         ({"window": {"name": "jumping", "length": "1d", "step": "1s"}}, "window_steps = 10,000"),
         ({"diversify": {"name": "maxdivrel-lsh", "tables": 101, "rows": 100}}, "lsh_cells"),
+        (
+            {
+                "window": {"name": "sliding", "length": 100_000},
+                "diversify": {"name": "maxdivrel-lsh", "tables": 21},
+            },
+            "lsh_keys = 2,000,000",
+        ),
         ({"k": 2, "window": {"name": "sliding", "length": 31}} | OPTIMAL, "optimal_events = 30"),
         ({"k": 2, "window": {"name": "sliding", "length": "1h"}} | OPTIMAL, "optimal_events = 30"),
         (

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidings.diversify import DIVERSIFIERS, Diversifier
 from tidings.diversify.covers import Disc
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
-from tidings.diversify.memory_limits import check_sets
+from tidings.diversify.memory_limits import check_keys, check_sets
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
@@ -102,6 +102,8 @@ def within_limits(diversify: Any, k: int, window: Any, limits: Limits, rules: An
     if isinstance(diversify, MaxDivRelLsh):
         tables, rows = diversify.shape
         limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
+        check_keys(most_held(window, k) or 1, tables, limits.lsh_keys)
+        return diversify.bounded(limits.lsh_keys)
     if not isinstance(diversify, Optimal):
         return diversify
     if window.name != "history":  # it swaps single events and never chooses whole sets

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -195,6 +196,19 @@ def test_too_many_sets_for_optimal_set_their_subscriber_aside(kind: str) -> None
         "the sets of 2 of 6 events are more than the limit optimal_sets = 10"
         in feeds.set_aside["bad"]
     )
+
+
+@every_kind
+def test_too_many_bands_set_their_subscriber_aside(kind: str) -> None:
+    window = {"name": "sliding", "length": "1h"}
+    lsh = {"name": "maxdivrel-lsh", "tables": 4, "rows": 1}
+    bad = Policy(k=2, window=window, diversify=lsh, limits=Limits(lsh_keys=23))
+    feeds = enrolled(kind, {"bad": bad, "a": GOOD})
+    deliveries = publish(feeds, ["a", "bad"])
+    assert {"e1", "e5"} <= {d.event for d in deliveries if d.subscriber == "bad"}
+    # Table feeds notice it when a window grows.
+    why = r"[67] events in 4 tables of maxdivrel-lsh are more than the limit lsh_keys = 23"
+    assert re.search(why, feeds.set_aside["bad"])
 
 
 @pytest.mark.parametrize("diversify", ["none", "divrank"])

@@ -5,6 +5,7 @@ Tokens are hashed directly, so there is no characteristic matrix that grows with
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -15,10 +16,12 @@ from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard, read_distance
 from tidings.diversify.hashed_distances import token_rows
 from tidings.diversify.kernels.hashing import band_rows, count_votes
+from tidings.diversify.memory_limits import check_keys
 from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy
 from tidings.model import validate
+from tidings.model.limits import TRUSTED
 from tidings.model.records import Event
 
 _TABLES: Final = 20
@@ -32,6 +35,7 @@ class MaxDivRelLsh:
     """L `tables` of r `rows`: each bucket votes for its most relevant event, most votes win.
 
     The shape is `tables` and `rows`, or follows from an `error` and a similarity `threshold`.
+    Windows whose events have more than `most_keys` bands in all tables are refused.
     """
 
     tables: int | None = None
@@ -42,6 +46,7 @@ class MaxDivRelLsh:
     distance: Any = Jaccard()
     name: ClassVar[str] = "maxdivrel-lsh"
     sigma: ClassVar[float] = 0.5
+    most_keys: ClassVar[int] = TRUSTED.lsh_keys
 
     def __post_init__(self) -> None:
         if (self.error is None) != (self.threshold is None):
@@ -58,6 +63,14 @@ class MaxDivRelLsh:
         _ = self.shape
         read_distance(self)
 
+    def bounded(self, most_keys: int) -> "MaxDivRelLsh":
+        """Return the same diversifier with another bound on the bands of one window."""
+        if most_keys == self.most_keys:
+            return self
+        part = copy(self)
+        object.__setattr__(part, "most_keys", most_keys)
+        return part
+
     @property
     def shape(self) -> tuple[int, int]:
         """(L, r)."""
@@ -70,6 +83,7 @@ class MaxDivRelLsh:
 
         O(tokens * L * r) for the signatures, and O(L) for each event.
         """
+        check_keys(len(candidates), self.shape[0], self.most_keys)
         events = [candidate.event for candidate in candidates]
         ranks, keys = ranks_and_keys(candidates)
         chosen: list[int] = self.pick(ranks, keys, order_of(events), self.bands(events), k).tolist()

@@ -20,6 +20,17 @@ def check_dense(what: str, count: int, error: type[TidingsError] = InvalidPolicy
         raise error(f"{what} compares all pairs of at most {DENSE:,} candidates, not {count:,}")
 
 
+def check_keys(
+    count: int, tables: int, most: int, error: type[TidingsError] = InvalidPolicy
+) -> None:
+    """Raise if a window of `count` events has more than `most` bands in all tables."""
+    if count * tables > most:
+        raise error(
+            f"{count:,} events in {tables:,} tables of maxdivrel-lsh are more than the limit "
+            f"lsh_keys = {most:,}"
+        )
+
+
 def check_sets(count: int, k: int, most: int, error: type[TidingsError] = TidingsError) -> None:
     """Raise if there are more than `most` sets of k of `count` candidates.
 

@@ -37,6 +37,7 @@ def select(
     if isinstance(part, MaxDivRelLsh):
         tables, rows = part.shape
         limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
+        part = part.bounded(limits.lsh_keys)
     if isinstance(part, Optimal):
         limits.check("optimal_events", len(candidates), "the events of optimal", InvalidPolicy)
         part = part.bounded(limits.optimal_sets)

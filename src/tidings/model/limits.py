@@ -78,6 +78,8 @@ class Limits:
     """The shortest period or step of time, in microseconds."""
     lsh_cells: int = 100_000
     """Tables times rows of `maxdivrel-lsh`."""
+    lsh_keys: int = 200_000_000
+    """Tables of `maxdivrel-lsh` times the events in its window."""
     optimal_sets: int = 10_000_000
     """Sets of k events that `optimal` may compare for one choice."""
     optimal_events: int = UNLIMITED
@@ -120,6 +122,8 @@ class Limits:
             window_steps=10_000,
             period_us=1_000_000,
             lsh_cells=10_000,
+            # An event is compared with those of the window in two milliseconds.
+            lsh_keys=2_000_000,
             # All sets of 4 of 30 events take a millisecond, and all sets of 26 of them about ten.
             optimal_sets=30_000,
             optimal_events=30,

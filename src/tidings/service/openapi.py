@@ -252,7 +252,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "target_question": _request(
         "event",
         event=_request("attributes", **_EVENT),
-        k={"type": "integer", "minimum": 1, "maximum": 1_000},
+        k={
+            "description": "At most the limit `k` of the service, 1,000 by default.",
+            "type": "integer",
+            "minimum": 1,
+        },
         scorer=_PART,
         others={
             "description": "How many others to explain; without it, nothing is explained.",

@@ -8,6 +8,7 @@ from tests.feed.columnar.test_feeds import offers_of
 from tests.feed.streams import WINDOWS, enrolled, plain_or_diverse, policies, streams
 
 from tidings.errors import TidingsError
+from tidings.feed.columnar import deliveries, id_tables
 from tidings.feed.columnar.deliveries import (
     CohortDeliveries,
     DeliveryBatch,
@@ -154,3 +155,25 @@ def test_columns_agree_with_objects(data: st.DataObject) -> None:
 def test_times_are_formatted_as_everywhere_else(times: list[int]) -> None:
     whole = np.unique(np.array(times, np.int64))
     assert _format_times(whole).to_pylist() == [format_time(us) for us in whole.tolist()]
+
+
+def test_texts_of_windows_take_as_many_arrays_as_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array of Arrow holds 2 GB."""
+    batch = DeliveryBatch(
+        [cohort("sliding", *((n, n % 2, n % 2, 0.5) for n in range(9)))], tables()
+    )
+    monkeypatch.setattr(deliveries, "_MOST_BYTES", 400)
+    table = delivery_table(batch, batch._tables)
+    assert table.column("window").num_chunks > 2
+    assert table == deliveries_to_table(batch.objects())
+
+
+def test_ids_that_do_not_fit_into_an_array_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(id_tables, "_MOST_BYTES", 400)
+    ids = EnrolledSubscribers()
+    ids.add_many([f"{n:05}" for n in range(200)])
+    pool = ids.texts.pool(200)
+    assert pool is not None
+    assert len(id_tables.gathered(pool, np.arange(80))) == 80
+    with pytest.raises(TidingsError, match=r"101 ids take 505 bytes, more than a column of Arrow"):
+        id_tables.gathered(pool, np.arange(101))

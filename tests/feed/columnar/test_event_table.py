@@ -222,8 +222,37 @@ def test_distances_and_bands_are_those_of_the_events() -> None:
     matrix = measured.hashes.matrix(measured._rows[slots])
     assert (matrix == distances(events, DivRank().distance)).all()
     hashed.add(table, slots.tolist())
-    assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
+    assert (hashed.bands(slots) == MaxDivRelLsh().bands(events)).all()
     assert hashed.hashes is None
+
+
+def test_bands_are_kept_only_for_events_in_windows() -> None:
+    """Other windows over the table may hold many more events."""
+    lsh, table = MaxDivRelLsh(tables=3, rows=1), EventTable()
+    features = FeatureTable(lsh, measured=False)
+    window = _Window()
+    features.holders.add(window)
+    for number in range(1000):
+        event = Event(f"e{number:04}", {"a": number}, number)
+        slot = table.slot(event, lambda alive: alive.fill(1))
+        features.add(table, [slot])
+        table.offered(np.array([slot], np.int32))
+        window.slots = [*window.slots[-9:], slot]
+        expected = lsh.bands([table.event(held) for held in window.slots])
+        assert (features.bands(np.array(window.slots)) == expected).all()
+    assert len(table) == 1000
+    assert len(features._bands) == 64
+    assert len(features._ids) <= 64
+
+
+class _Window:
+    """A window that holds some slots."""
+
+    def __init__(self) -> None:
+        self.slots = list[int]()
+
+    def mark_slots(self, alive: Int32s) -> None:
+        alive[self.slots] = 1
 
 
 def test_unused_tables_are_forgotten() -> None:

@@ -44,6 +44,12 @@ def test_others_are_explained_beside_the_best(served: Served) -> None:
     assert {item["subscription"] for item in answer["others"]} == {"s1", "s2"}
 
 
+def test_a_target_of_too_many_names_the_limit(served: Served) -> None:
+    form = {"event": {"attributes": {}}, "k": 1_001}
+    answer = served.admin.post("/v1/target", json=form).json()
+    assert answer["detail"] == "k is 1,001, above the limit k = 1,000"
+
+
 @pytest.mark.parametrize(
     ("form", "pointer"),
     [

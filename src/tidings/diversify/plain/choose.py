@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tidings.diversify.distance import set_divrank
-from tidings.diversify.memory_limits import check_dense, is_dense
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.diversify.memory_limits import check_dense, check_keys, is_dense
 from tidings.diversify.plain.diversifiers import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.diversify.registry import DIVERSIFIERS
@@ -27,6 +28,8 @@ def plain_choice(part: Diversifier, candidates: Sequence[Candidate], k: int) -> 
         return part.choose(candidates, k)
     if is_dense(part):
         check_dense(part.name, len(candidates))
+    if isinstance(part, MaxDivRelLsh):
+        check_keys(len(candidates), part.shape[0], part.most_keys)
     return PLAIN[part.name](part, candidates, k)
 
 

@@ -42,6 +42,7 @@ from tidings.model.records import Delivery
 from tidings.model.values import LATEST_US, format_time
 
 _MOST_KEYS: Final = 2**62
+_MOST_BYTES: Final = 2**31 - 1
 _SCARCE: Final = 16
 """Slots for each delivery, from which it takes less time to sort those of deliveries."""
 
@@ -265,21 +266,25 @@ class DeliveryColumns:
             schema=DELIVERIES,
         )
 
-    def _window_texts(self) -> pa.Array:
-        """Return the JSON form of the window of each delivery."""
+    def _window_texts(self) -> pa.ChunkedArray:
+        """Return the JSON form of the window of each delivery.
+
+        A chunk has as many as Arrow's 32-bit offsets surely allow.
+        """
         heads = [f'{{"name": {json.dumps(name)}, "start": "' for name in self.windows]
         pieces = [piece.encode() for piece in (*heads, '", "end": "', '", "size": ', "}")]
         ends = np.cumsum([len(piece) for piece in pieces])
         bounds = np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
         longest = max(map(len, pieces)) + sum(map(len, pieces[-3:]))
         longest += 2 * LONGEST_TIME + LONGEST_NUMBER
-        # NumPy asks for huge pages, which the system clears as a whole, also behind the texts.
-        buffer = pa.allocate_buffer(len(self) * longest + BLOCK)
-        starts = np.empty(len(self) + 1, np.int32)
         joined = bytearray().join((*pieces, bytes(BLOCK)))
         pool = TextPool(bounds, np.frombuffer(joined, np.uint8))
-        write_windows(self.columns, self.window, pool, starts, np.frombuffer(buffer, np.uint8))
-        return pa.StringArray.from_buffers(len(self), pa.py_buffer(starts), buffer)
+        most = max(1, _MOST_BYTES // longest)
+        parts = [slice(at, at + most) for at in range(0, len(self), most)]
+        chunks = [
+            _written_windows(self.columns[part], self.window[part], pool, longest) for part in parts
+        ]
+        return pa.chunked_array(chunks, pa.string())
 
     def _extents(self) -> tuple[Int64s, Int64s, Int64s]:
         """Return the different times at which windows start or end, and the places of each."""
@@ -414,6 +419,17 @@ def _ascending_runs(
     if pool is not None:
         return members, gathered(pool, members)
     return members, pa.array(_picked(names, members), pa.string())
+
+
+def _written_windows(
+    columns: Int64s, window: Int64s, pool: TextPool, longest: int
+) -> pa.StringArray:
+    """Return the JSON form of some windows, none of which is longer than `longest` bytes."""
+    # NumPy asks for huge pages, which the system clears as a whole, also behind the texts.
+    buffer = pa.allocate_buffer(len(columns) * longest + BLOCK)
+    starts = np.empty(len(columns) + 1, np.int32)
+    write_windows(columns, window, pool, starts, np.frombuffer(buffer, np.uint8))
+    return pa.StringArray.from_buffers(len(columns), pa.py_buffer(starts), buffer)
 
 
 def _taken(texts: Sequence[str | None], places: AnyArray) -> pa.Array:

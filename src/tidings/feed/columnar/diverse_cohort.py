@@ -13,7 +13,8 @@ import numpy.typing as npt
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.arrays import run_indexes
 from tidings.compiled.exact_sum import PARTS
-from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.diversify.memory_limits import DENSE, check_dense, check_keys, is_dense
 from tidings.feed.columnar import policy_codes as codes
 from tidings.feed.columnar.cohort_arrays import (
     CohortOutput,
@@ -112,7 +113,11 @@ class DiverseCohort:
         votes = self.diversity.rule == layout.VOTES
         history = self.codes.window == layout.HISTORY
         self.features = features.table(policy.diversify, history or not votes)
+        self.features.holders.add(self)
         self._dense = is_dense(policy.diversify) and not history
+        self._most = DENSE if self._dense else None
+        if isinstance(policy.diversify, MaxDivRelLsh) and not history:
+            self._most = max(1, policy.diversify.most_keys // self.features.tables)
         self.head = np.zeros((0, layout.DIVERSE_WIDTH), np.int64)
         self.subscriber = np.zeros(0, np.int32)
         self.mark, self.score, self.handle, self.slot = (
@@ -136,10 +141,10 @@ class DiverseCohort:
         self._scratch = self._new_scratch(_FIRST_SIZE)
 
     def _slab_sizes(self) -> list[int]:
-        """Return the sizes of slabs; one of them is the limit for comparing all pairs."""
+        """Return the sizes of slabs; one of them is the limit on the events of a window."""
         sizes = size_classes(codes.longest(self.codes), _SMALLEST_SLAB)
-        if self._dense and DENSE not in sizes and sizes[-1] > DENSE:
-            sizes = sorted([*sizes, DENSE])
+        if self._most is not None and self._most not in sizes and sizes[-1] > self._most:
+            sizes = sorted([*sizes, self._most])
         return sizes
 
     def __len__(self) -> int:
@@ -189,7 +194,7 @@ class DiverseCohort:
             value=np.zeros(size + 1),
             partials=np.zeros((PARTIALS, PARTS)),
             distances=np.zeros((side, side)),
-            winners=np.zeros(self.features.bands.shape[1], np.int64),
+            winners=np.zeros(self.features.tables, np.int64),
         )
 
     def enrol(self, number: int, name: str) -> int:
@@ -285,18 +290,23 @@ class DiverseCohort:
         largest = len(self.slabs.capacity) - 1
         size_class = min(int(self.head[row, SLAB_CLASS]) + 1, largest)
         capacity = int(self.slabs.capacity[size_class])
-        self._check_pairs(row)
+        self._check_size(row)
         candidates = min(capacity, DENSE) if self._dense else capacity
         if len(self._scratch.rank) < candidates:
             self._scratch = self._new_scratch(candidates)
         reserve_slab(self, self.pool, row)
 
-    def _check_pairs(self, row: int) -> None:
-        """Refuse to let a window grow beyond the limit for comparing all pairs."""
+    def _check_size(self, row: int) -> None:
+        """Refuse to let a window grow beyond the limit on its events."""
         held, size_class = int(self.head[row, HELD]), int(self.head[row, SLAB_CLASS])
         capacity = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
-        if self._dense and (capacity > DENSE or held >= capacity == DENSE):
-            check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
+        if self._most is None or (capacity <= self._most and not held >= capacity == self._most):
+            return
+        count, part = max(held, self._most) + 1, self.policy.diversify
+        if isinstance(part, MaxDivRelLsh):
+            check_keys(count, self.features.tables, part.most_keys)
+        else:
+            check_dense(part.name, count)
 
     def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
         """Return the state of some rows without free places, in order of arrival."""

@@ -5,14 +5,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Final
-from weakref import WeakValueDictionary
+from typing import Final, Protocol
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import Int32s, Int64s, UInt64s
 from tidings.compiled.arrays import grown
 from tidings.diversify.hashed_distances import EventHashes
 from tidings.diversify.kernels.distances import SortedRows
@@ -297,13 +297,24 @@ _NO_ROWS: Final = SortedRows(
     weights=np.zeros(0),
     masks=np.zeros((0, 0), np.int64),
 )
-NO_FEATURES: Final = FeatureColumns(_NO_ROWS, np.zeros(0, np.int64), np.zeros((0, 0), np.uint64))
+_NO_BANDS: Final = np.zeros((0, 0), np.uint64)
+NO_FEATURES: Final = FeatureColumns(
+    _NO_ROWS, np.zeros(0, np.int64), np.zeros(0, np.int64), _NO_BANDS
+)
+
+
+class HoldsSlots(Protocol):
+    """Windows over an event table."""
+
+    def mark_slots(self, alive: Int32s) -> None:
+        """Mark the slots in use."""
 
 
 class FeatureTable:
     """The features by event slot: a number that sorts as the id does, hashes, and LSH bands.
 
     Features stay until their slot gets another event, so they take no more room than the slots.
+    Bands are large: their rows are reused once none of the `holders` has the event any more.
     """
 
     def __init__(self, part: Diversifier | Different, measured: bool) -> None:
@@ -314,8 +325,12 @@ class FeatureTable:
             np.zeros(_FIRST_FEATURES, np.int64),
             np.zeros(_FIRST_FEATURES, np.int64),
         )
-        tables = part.shape[0] if isinstance(part, MaxDivRelLsh) else 0
-        self.bands = np.zeros((_FIRST_FEATURES, tables), np.uint64)
+        self.holders = WeakSet[HoldsSlots]()
+        self._band_row = np.full(_FIRST_FEATURES, -1, np.int64)
+        self._free_bands: list[int] = []
+        self._bands = _NO_BANDS
+        if isinstance(part, MaxDivRelLsh):
+            self._bands = np.zeros((0, part.shape[0]), np.uint64)
         self._events: list[Event | None] = [None] * _FIRST_FEATURES
         self._ids: list[tuple[str, int]] = []
 
@@ -327,7 +342,11 @@ class FeatureTable:
         if not new:
             return
         if isinstance(self._part, MaxDivRelLsh):
-            self.bands[[*new]] = self._part.bands([*new.values()])
+            self._reserve_bands(events, slots, len(new))
+            for slot in new:
+                if self._band_row[slot] < 0:
+                    self._band_row[slot] = self._free_bands.pop()
+            self._bands[self._band_row[[*new]]] = self._part.bands([*new.values()])
         rows = self.hashes.add_many([*new.values()]) if self.hashes is not None else 0
         # In order of ids, which mostly rise with time: each goes to the end, and the gaps between
         # numbers are not halved again and again.
@@ -362,16 +381,45 @@ class FeatureTable:
     def columns(self) -> FeatureColumns:
         """The features as the kernels take them."""
         rows = self.hashes.rows if self.hashes is not None else _NO_ROWS
-        return FeatureColumns(rows, self._rows, self.bands)
+        return FeatureColumns(rows, self._rows, self._band_row, self._bands)
+
+    @property
+    def tables(self) -> int:
+        """The number of LSH tables."""
+        return self._bands.shape[1]
+
+    def bands(self, slots: Int64s | Int32s) -> UInt64s:
+        """Return the LSH bands of events."""
+        return self._bands[self._band_row[slots]]
+
+    def _reserve_bands(self, events: EventTable, slots: Sequence[int], count: int) -> None:
+        """Free the rows of events that no window holds; grow if they are fewer than half."""
+        if len(self._free_bands) >= count:
+            return
+        alive = events.pending.astype(np.int32)
+        alive[slots] = 1
+        for holder in self.holders:
+            holder.mark_slots(alive)
+        unused = np.flatnonzero((self._band_row >= 0) & (alive[: len(self._band_row)] == 0))
+        self._free_bands += self._band_row[unused].tolist()
+        self._band_row[unused] = -1
+        for slot in unused.tolist():  # its features are computed again if it is offered again
+            self._remove(slot)
+            self._events[slot] = None
+        old = len(self._bands)
+        if len(self._free_bands) < max(count, old // 2):
+            size = max(2 * old, old + count, _FIRST_FEATURES)
+            room = np.zeros((size - old, self.tables), np.uint64)
+            self._bands = np.concatenate([self._bands, room])
+            self._free_bands += range(size - 1, old - 1, -1)
 
     def _make_room(self, size: int) -> None:
         more = size - len(self._events)
         if more > 0:
             self._events += [None] * more
-            for name in ("id_order", "_rows", "bands"):
-                column = getattr(self, name)
-                room = np.zeros((more, *column.shape[1:]), column.dtype)
-                setattr(self, name, np.concatenate([column, room]))
+            for name in ("id_order", "_rows"):
+                setattr(self, name, grown(getattr(self, name), size))
+            self._band_row = np.concatenate([self._band_row, np.full(more, -1)])
 
 
 class FeatureCache:

@@ -17,10 +17,13 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.arrays import Ragged, grown, offsets, run_indexes
-from tidings.errors import InvalidSubscription
+from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feed.columnar.kernels.texts import TextPool, write_offsets, write_texts
 
 _FIRST_SUBSCRIBERS: Final = 16
+_MOST_BYTES: Final = 2**31 - 1
+_FEW: Final = 100
+"""So many of the longest ids fit into a column."""
 
 
 class EnrolledSubscribers:
@@ -366,7 +369,14 @@ class IdTexts:
 
 
 def gathered(pool: TextPool, numbers: Int64s) -> pa.StringArray:
-    """Return the texts of numbers as a column."""
+    """Return the texts of numbers as a column; refuse those that take more than 2 GB."""
+    if len(numbers) > _FEW:
+        size = int((pool.bounds[numbers, 1] - pool.bounds[numbers, 0]).sum())
+        if size > _MOST_BYTES:
+            raise TidingsError(
+                f"{len(numbers):,} ids take {size:,} bytes, more than a column of Arrow can hold; "
+                "publish fewer events at once"
+            )
     offsets = np.empty(len(numbers) + 1, np.int32)
     write_offsets(pool, numbers, offsets)
     out = np.empty(int(offsets[-1]), np.uint8)

@@ -216,7 +216,8 @@ def _check_question(form: Form) -> Form:
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:
     values = fields(form, "the question", ("event",), ("k", "scorer", "others"))
-    k = validate.count("k", values.get("k", 20), InvalidPolicy, low=1, high=1_000)
+    k = validate.count("k", values.get("k", min(20, limits.k)), InvalidPolicy)
+    limits.check("k", k, "k", InvalidPolicy)
     scorer = named_parts.read(SCORERS, "scorer", values.get("scorer", "exact"))
     event = ordinary(values["event"])
     if isinstance(event, dict):

@@ -65,7 +65,7 @@ def votes(cohort: DiverseCohort) -> dict[int, int]:
 
 def won(cohort: DiverseCohort, matches: list[Offered]) -> dict[int, int]:
     """Count for each match the tables in which nothing better has its band."""
-    bands, counted = cohort.features.bands, {}
+    bands, counted = cohort.features.bands(np.arange(64)), {}
     for _, slot, score in matches:
         rivals = [one for _, one, s in matches if best_first(one, s) < best_first(slot, score)]
         counted[slot] = sum(

@@ -107,10 +107,9 @@ def votes_of(
     order = sorted(matches, key=lambda match: (-match[1], -match[0].published_us, match[0].id))
     slots = [table.tables.events.slot_of(event.id) for event, _ in order]
     own = [event.id for event, _ in order].index(name)
-    bands = cohort.features.bands
+    bands = cohort.features.bands(np.array(slots))
     return sum(
-        all(bands[slot, t] != bands[slots[own], t] for slot in slots[:own])
-        for t in range(bands.shape[1])
+        all(bands[rival, t] != bands[own, t] for rival in range(own)) for t in range(bands.shape[1])
     )
 
 

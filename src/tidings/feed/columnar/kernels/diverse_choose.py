@@ -198,7 +198,8 @@ def choose_copied(
         return order
     # Votes compare bands. All other searches read distances again and again: a matrix pays.
     if search.rule == VOTES:
-        return choose_by_votes(windows.features.bands[slot], order, k)
+        bands = windows.features.bands[windows.features.band_row[slot]]
+        return choose_by_votes(bands, order, k)
     matrix = distance_matrix(windows.features, candidates.features, windows.scratch.partials)
     if search.rule != OPTIMAL:
         return choose_cover(matrix, candidates.rank, order, k, search)
@@ -320,21 +321,22 @@ def is_more_relevant(windows: DiverseWindows, one: int, other: int) -> bool:
 @inner
 def find_winners(windows: DiverseWindows, row: int, own: int, winners: Int64s) -> None:
     """Write for each table the most relevant other cell in the bucket of cell `own`, or -1."""
-    buffer, bands = windows.buffer, windows.features.bands
-    tables, start, slot = bands.shape[1], buffer.head[row, SLAB], buffer.slot[own]
+    buffer, bands, band_row = windows.buffer, windows.features.bands, windows.features.band_row
+    tables, start = bands.shape[1], buffer.head[row, SLAB]
+    mine = band_row[buffer.slot[own]]
     for table in range(tables):
         winners[table] = -1
     for cell in range(start, start + places(buffer, row)):
         if buffer.mark[cell] == 0 or cell == own:
             continue
         # Most pairs share no bucket; this pass has no branches, so LLVM can vectorize it.
-        other, shared = buffer.slot[cell], 0
+        other, shared = band_row[buffer.slot[cell]], 0
         for table in range(tables):
-            shared += bands[slot, table] == bands[other, table]
+            shared += bands[mine, table] == bands[other, table]
         if shared == 0:
             continue
         for table in range(tables):
-            if bands[slot, table] == bands[other, table]:
+            if bands[mine, table] == bands[other, table]:
                 best = winners[table]
                 if best < 0 or is_more_relevant(windows, cell, best):
                     winners[table] = cell

@@ -157,7 +157,8 @@ class FeatureColumns(NamedTuple):
 
     rows: SortedRows  # token hashes
     row: Int64s  # by event slot: its row there
-    bands: UInt64s  # by event slot: its LSH bands
+    band_row: Int64s  # by event slot: the row of its LSH bands
+    bands: UInt64s
 
 
 class Scratch(NamedTuple):
