@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from tidings.channels.transport import Secret
 from tidings.store import Store, open_store
 
 EVENTS = [f"e{number}" for number in range(2_500)]
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def brokers() -> Brokers:
 
 
 def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
-    """Return the records of a topic, until there are as many different ones.
+    """Return the records of a topic, until there are as many different ones, or no more come.
 
     Its partitions are assigned: a group waits for more members first.
     """
@@ -42,9 +44,13 @@ def received(brokers: Brokers, topic: str, count: int) -> list[Any]:
     consumer = Consumer(settings)
     partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
     consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
-    records = list[Any]()
+    records, last = list[Any](), time.monotonic()
     while len({record.headers()[0][1] for record in records}) < count:
-        records += [each for each in consumer.consume(count, 0.5) if each.error() is None]
+        more = [each for each in consumer.consume(count, 0.5) if each.error() is None]
+        records += more
+        last = time.monotonic() if more else last
+        if time.monotonic() > last + PATIENCE_S:
+            break
     consumer.close()
     return records
 
