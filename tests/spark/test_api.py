@@ -126,6 +126,15 @@ def test_a_stream_delivers_as_the_engine_does_and_resumes_after_a_stop(
     assert as_forms(read(tmp_path / "out", "deliveries")) == expected
 
 
+def test_only_the_content_of_a_delivery_may_be_null(
+    spark: SparkSession, work: Workload, tmp_path: Path
+) -> None:
+    write_files(tmp_path, work.events)
+    for publications in (frame(spark, events_to_table(work.events)), stream(spark, tmp_path)):
+        deliveries = ts.feed(publications, work.subscriptions, work.subscribers)
+        assert [field.name for field in deliveries.schema if field.nullable] == ["content"]
+
+
 def test_writing_a_batch_again_changes_nothing(
     spark: SparkSession, work: Workload, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:

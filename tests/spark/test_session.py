@@ -87,8 +87,11 @@ def test_times_are_utc_on_both_sides(spark):
 
 
 def test_java_options_of_the_user_are_added_to_ours():
-    options = all_settings({"spark.driver.extraJavaOptions": "-Da=b"})
-    assert options["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Da=b")
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    options = all_settings(dict.fromkeys(names, "-Da=b"))
+    for name in names:
+        assert "-Darrow." in options[name]
+        assert options[name].endswith(" -Da=b")
 
 
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])

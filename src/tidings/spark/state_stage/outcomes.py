@@ -44,6 +44,17 @@ OUTCOMES: Final = pa.schema(
         "reason": pa.string(),
     }
 )
+_NULLABLE: Final = ("content",)
+_TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=False))
+DELIVERED: Final = pa.schema(
+    [
+        field
+        if field.name in _NULLABLE
+        else pa.field(field.name, _TEXTS if pa.types.is_list(field.type) else field.type, False)
+        for field in DELIVERIES
+    ]
+)
+"""DELIVERIES without nulls where there are none: Java then does not look for them in each row."""
 _COUNTED_FATES: Final[tuple[Fate, ...]] = ("held", "released")
 
 
@@ -53,12 +64,12 @@ def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
 
 
 def delivered(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the deliveries among outcomes, as rows of DELIVERIES; each batch is of one kind.
+    """Return the deliveries among outcomes, as rows of DELIVERED; each batch is of one kind.
 
     So it is in all tables here, which saves a filter that would copy every text.
     """
     return [
-        batch.select(DELIVERIES.names)
+        batch.select(DELIVERED.names).cast(DELIVERED)
         for batch in batches
         if batch.num_rows and batch.column("kind")[0].as_py() == "delivery"
     ]

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from tidings.compiled.jit import write_progress
 from tidings.errors import InvalidPolicy, StateError, prefix_errors
 from tidings.feed.policy_key import unregistered
-from tidings.formats.arrow import DELIVERIES, ReadEvents, read_events
+from tidings.formats.arrow import ReadEvents, read_events
 from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import Culprit, Failure
 from tidings.model.values import SECOND_US, parse_duration_us, parse_time_us
@@ -283,7 +283,7 @@ def run_buckets(
     row than the windows do, so with `only_deliveries` no other outcome leaves Python.
     """
     settings = settings._replace(only_deliveries=only_deliveries)
-    schema = from_arrow_schema(DELIVERIES) if only_deliveries else OUTCOMES
+    schema = from_arrow_schema(outcomes.DELIVERED) if only_deliveries else OUTCOMES
     if not rows.isStreaming and state is None:
         alone = BucketRunner(policies, settings._replace(alone=True), read)
         return (
@@ -368,7 +368,7 @@ class BucketRunner:
             with prefix_errors(f"bucket {number}: ", StateError, StateError):
                 inputs = read_rows([row_columns(rows)])
             ran = self.run(number, inputs, BucketClock(), lambda: None)
-            schema = DELIVERIES if self.settings.only_deliveries else outcomes.OUTCOMES
+            schema = outcomes.DELIVERED if self.settings.only_deliveries else outcomes.OUTCOMES
             return pa.Table.from_batches(self.emitted(ran), schema)
 
         return run
