@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
 # pip compiles modules one after the other; this does so on all cores.
-COMPILE := -W ignore -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
+COMPILE := -W ignore -m compileall -q -j 0 $(VENV)/lib src >/dev/null 2>&1 || true
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
 # One process more than there are cores: tests spend much of their time waiting for Spark, servers
 # and browsers.
