@@ -28,7 +28,7 @@ def test_ranks_are_by_score_then_id() -> None:
 def test_tombstones_hide_from_their_version_on() -> None:
     segment = segment_of(subscriptions(COUNT, 7))
     assert (segment.tombstones == NEVER).all()
-    segment.bury([3, 5], 2)
+    segment.bury(np.array([3, 5]), 2)
     segment.bury(7, 4)
     assert segment.dead == 3
     assert [len(segment.encoded(version)) for version in (1, 2, 4)] == [COUNT, COUNT - 2, COUNT - 3]

@@ -162,7 +162,7 @@ def test_appended_subscriptions_are_those_that_were_encoded(seed: int) -> None:
 def test_tombstones_hide_and_a_view_ends_at_its_size() -> None:
     memtable, ids, _ = filled(1)
     size = memtable.size
-    memtable.bury([0, 2], 3)
+    memtable.bury(np.array([0, 2]), 3)
     assert memtable.dead == 2
     assert len(memtable.encoded(2, ids)) == COUNT
     assert memtable.encoded(3, ids).numbers.tolist() == [1, *range(3, COUNT)]

@@ -90,7 +90,7 @@ def _present(
     """Return the terms of attributes that some predicate wants to be present."""
     terms = np.full(names, -1, np.int32)
     for name, encoder in encoders.items():
-        terms[name] = encoder.present
+        terms[name] = encoder.others.present if encoder.others else -1
     if (terms < 0).all():
         return _run([], [])
     term = terms[entries.name]
@@ -143,7 +143,7 @@ def _values(
 
 def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEncoder]) -> _Run:
     """Return the terms of numbers that some predicate names, in `=` or in a list."""
-    named = [name for name, encoder in encoders.items() if encoder.equal or encoder.lists]
+    named = [name for name, encoder in encoders.items() if encoder.equal or encoder.others]
     rows = np.flatnonzero(np.isin(entries.name, named)) if named else np.zeros(0, np.int64)
     rows = rows[np.argsort(entries.name[rows], kind="stable")]
     names, firsts = np.unique(entries.name[rows], return_index=True)
@@ -153,8 +153,8 @@ def _terms_of_numbers(entries: NumberEntries, encoders: Mapping[int, AttributeEn
         equal = np.fromiter(map(encoder.equal.get, values, repeat(-1)), np.int32, len(values))
         places.append(of_name[equal >= 0])
         terms.append(equal[equal >= 0])
-        if encoder.lists is not None:
-            held = [[*encoder.lists.holding(value)] for value in values]
+        if encoder.others and encoder.others.lists:
+            held = [[*encoder.others.lists.holding(value)] for value in values]
             places.append(np.repeat(of_name, [*map(len, held)]))
             terms.append(np.array([*chain.from_iterable(held)], np.int32))
     rows = np.concatenate(places)

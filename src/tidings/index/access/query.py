@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.arrays import offsets
+from tidings.compiled.jit import TypedKernel
 from tidings.index.access.encode_columns import encode_columns, joined
 from tidings.index.access.kernels.match import (
     EventBatch,
@@ -31,7 +32,7 @@ from tidings.index.access.kernels.scan_blocks import EVENTS_TOGETHER, BlockScrat
 from tidings.index.access.kernels.simd_blocks import SIDES
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
-from tidings.index.access.terms import UNNAMED, FamilyTerms
+from tidings.index.access.terms import UNNAMED, FamilyTerms, OtherTerms
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.model.event_columns import ColumnEvents, attached
 from tidings.model.records import Event, Subscription
@@ -42,6 +43,9 @@ FIRST: Final = 1 << 12  # numbers for which room is reserved at first
 MOST_EXPECTED: Final = 1 << 24  # numbers for which room is reserved because others needed it
 LAST_EPOCH: Final = 2_000_000_000
 TOGETHER: Final = 32  # rows whose records are tested together
+MATCH_EVENTS: Final = TypedKernel(match_events)
+SCAN_EVENTS: Final = TypedKernel(scan_events)
+TOP_EVENTS: Final = TypedKernel(top_events)
 
 
 class ScratchBuffers:
@@ -54,6 +58,7 @@ class ScratchBuffers:
         self._undecided = np.zeros(EVENTS_TOGETHER, np.int64)
         self.counters = np.zeros(3, np.int64)  # see `MatchScratch`
         self.expected = 0  # numbers of an event, after the last query
+        self.touched = 0  # predicates of an event that held, after the last query
 
     @property
     def exhausted(self) -> bool:
@@ -102,8 +107,10 @@ class ScratchBuffers:
 
     def _block_scratch(self, segments: Sequence[Segment]) -> BlockScratch:
         """Return buffers to scan the blocks of any of these segments."""
-        slots = max((len(segment.blocks.exact) for segment in segments), default=0)
-        blocks = max((len(segment.blocks.tested) for segment in segments), default=0)
+        slots = blocks = 0
+        for segment in segments:  # a generator would take longer, for every query
+            slots = max(slots, len(segment.blocks.exact))
+            blocks = max(blocks, len(segment.blocks.tested))
         return BlockScratch(
             self._buffer("codes", SIDES * EVENTS_TOGETHER * slots, np.uint8),
             self._undecided,
@@ -166,9 +173,9 @@ class Query:
         """Return the subscriptions that cover the events."""
         snapshot, scratch = self._snapshot, self.scratch(0)
         views = [segment.view(snapshot.version) for segment in snapshot.segments]
-        parts = [self._match(match_events, view, scratch) for view in views]
+        parts = [self._match(MATCH_EVENTS, view, scratch) for view in views]
         if snapshot.size:
-            ranks, starts = self._match(scan_events, self._memtable, scratch)
+            ranks, starts = self._match(SCAN_EVENTS, self._memtable, scratch)
             parts.append((snapshot.memtable.records.ranks[2 * ranks], starts))
         numbers, starts = self._joined(parts)
         none = np.empty(0, np.int64), np.empty(0, np.int32)
@@ -244,11 +251,13 @@ class Query:
 
     def _touch(self, view: SegmentView, scratch: MatchScratch) -> Hits:
         touch = self._touch_scratch(view)
+        # An event that runs out of room is matched again: the last query tells what is enough.
+        room = max(FIRST, min(self._count * self._buffers.touched, MOST_EXPECTED))
         out = Hits(
             np.zeros(self._count + 1, np.int64),
-            np.empty(FIRST, np.int32),
-            np.zeros(FIRST + 1, np.int64),
-            np.empty(FIRST, np.int32),
+            np.empty(room, np.int32),
+            np.zeros(room + 1, np.int64),
+            np.empty(room, np.int32),
         )
         done = 0
         while (done := touch_events(view, self.batch, scratch, touch, done, out)) < self._count:
@@ -256,6 +265,8 @@ class Query:
             out = Hits(out.starts, *wider)
         size = int(out.starts[-1])
         parts = out.parts[: out.part_starts[size]]
+        most = 5 * len(parts) // (4 * max(1, self._count))
+        self._buffers.touched = max(most, 3 * self._buffers.touched // 4)
         return Hits(out.starts, out.numbers[:size], out.part_starts[: size + 1], parts)
 
     def _joined(self, parts: list[tuple[Int32s, Int64s]]) -> tuple[Int32s, Int64s]:
@@ -287,7 +298,7 @@ class Query:
             limits[:] = np.searchsorted(-segment.scores, -least, "right")
         out = np.empty((self._count, k + 1), np.int64)
         view = segment.view(self._snapshot.version)
-        top_events(view, self.batch, scratch, limits, out.ravel())
+        TOP_EVENTS(view, self.batch, scratch, limits, out.ravel())
         ranks = np.where(np.arange(k) < out[:, :1], out[:, 1:], 0)
         if segment is self._snapshot.segments[0]:
             full = out[:, 0] == k
@@ -298,7 +309,7 @@ class Query:
     def _memtable_best(self, least: Float64s) -> list[list[Scored]]:
         """Return the candidates of the memtable that may be among the k best of all."""
         memtable, ids = self._snapshot.memtable, self._snapshot.table.ids
-        ranks, starts = self._match(scan_events, self._memtable, self.scratch(0))
+        ranks, starts = self._match(SCAN_EVENTS, self._memtable, self.scratch(0))
         scores = memtable.scores[ranks]
         best: list[list[Scored]] = [[] for _ in range(self._count)]
         event = np.repeat(np.arange(self._count), np.diff(starts))
@@ -421,26 +432,31 @@ class _EventEncoder:
                 if name not in self._vocabulary.attributes:
                     continue
                 encoder = self._vocabulary.encoder(name)
-            texts, slot, equal, lists, present, _ = encoder
             kind = type(value)
-            if present >= 0 and value != ():
-                add_item(~present)
+            if encoder.others is not None:
+                self._add_others(encoder.others, value)
             if kind is str:
-                text = texts.get(value)
+                text = encoder.texts.get(value)
                 if text is None:
                     text = self._vocabulary.cache_text(name, value)
                 if text:
                     add_item(text)
             elif kind is float or kind is int:
-                if slot >= 0:
-                    add_slot(slot)
+                if encoder.slot >= 0:
+                    add_slot(encoder.slot)
                     add_value(value)
-                if equal and (number := float(value)) in equal:
-                    add_item(~equal[number])
-                if lists is not None:
-                    self.items.extend(~term for term in lists.holding(float(value)))
+                equal = encoder.equal
+                if equal and (value if kind is float else float(value)) in equal:
+                    add_item(~equal[float(value)])
             else:
                 self._add_tokens(name, event)
+
+    def _add_others(self, others: OtherTerms, value: Any) -> None:
+        """Encode that a value is there, and the lists that a number is in."""
+        if others.present >= 0 and value != ():
+            self.items.append(~others.present)
+        if others.lists is not None and type(value) in (int, float):
+            self.items.extend(~term for term in others.lists.holding(float(value)))
 
     def _add_uncertain(self, event: Event) -> None:
         for name, value in event.attributes.items():

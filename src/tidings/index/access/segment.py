@@ -59,6 +59,8 @@ from tidings.index.access.vocabulary import Vocabulary
 
 MOST_SCORE: Final = 1e100
 """No score or weight of the model is larger, so that no sum of them overflows."""
+NO_WEIGHTS: Final = CheckWeights(np.empty(0, np.uint16), np.empty(0), np.empty(0, np.int32))
+"""Of the types that the weights of a memtable have."""
 NARROW: Final = {"uint8": np.uint8, "uint16": np.uint16, "int32": np.int32}
 """The dtypes of predicate numbers: the narrowest that holds them."""
 
@@ -178,8 +180,11 @@ class Segment:
         return len(self.records.words)
 
     def view(self, version: int) -> SegmentView:
-        """Return the arrays for matching by access predicates, as of a version."""
-        parts = self.records, self.postings, self.blocks, self.weights
+        """Return the arrays for matching by access predicates, as of a version.
+
+        They are of the same types for every segment, unlike the weights, which matching ignores.
+        """
+        parts = self.records, self.postings, self.blocks, NO_WEIGHTS
         return SegmentView(*parts, self.size, version)
 
     def partial_view(self, version: int) -> SegmentView:
@@ -191,10 +196,10 @@ class Segment:
             parts = self.records, self._partial, NO_BLOCKS, self.weights
             return SegmentView(*parts, self.size, version)
 
-    def bury(self, ranks: Any, version: int) -> None:
+    def bury(self, ranks: int | Int32s | Int64s, version: int) -> None:
         """Set tombstones: skip some ranks from a version onwards."""
-        self.records.ranks[2 * np.asarray(ranks) + 1] = version
-        self.dead += np.size(ranks)
+        self.records.ranks[2 * ranks + 1] = version
+        self.dead += 1 if isinstance(ranks, int) else len(ranks)
         self._test(ranks)
 
     def adopt(self, tombstones: Int32s) -> None:

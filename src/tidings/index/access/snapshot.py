@@ -7,6 +7,7 @@ append where no reader looks, or replace a part, so that a snapshot never change
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from struct import Struct
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, Protocol
@@ -227,10 +228,8 @@ def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[
     """Encode a subscription."""
     conjunctions = []
     for parts in active_parts(subscription):
-        words: list[int] = []
-        for _, _, predicate in parts:
-            words += _words(vocabulary.check(predicate))
-        numbers, weights, _ = zip(*parts, strict=True)
+        numbers, weights, predicates = zip(*parts, strict=True)
+        words = [*chain.from_iterable(map(_words, map(vocabulary.check, predicates)))]
         conjunctions.append(StoredConjunction(words, numbers, weights))
     return conjunctions
 
@@ -297,11 +296,13 @@ class Memtable:
 
     def fits(self, conjunctions: Sequence[StoredConjunction]) -> bool:
         """Return whether there is room for another subscription."""
-        words = sum(HEAD + len(conjunction.words) for conjunction in conjunctions)
-        checks = self._checks + sum(len(conjunction.parts) for conjunction in conjunctions)
-        room = self.size + words <= WORDS and checks <= CHECKS
-        narrow = all(max(conjunction.parts) < 1 << 16 for conjunction in conjunctions)
-        return self.count < RECORDS and room and narrow
+        words, checks = self.size, self._checks
+        for conjunction in conjunctions:
+            words += HEAD + len(conjunction.words)
+            checks += len(conjunction.parts)
+            if max(conjunction.parts) >= 1 << 16:
+                return False
+        return self.count < RECORDS and words <= WORDS and checks <= CHECKS
 
     def append(self, number: int, score: float, conjunctions: Sequence[StoredConjunction]) -> int:
         """Append a subscription; return its rank here."""
@@ -325,10 +326,10 @@ class Memtable:
         weights = self.weights._replace(order=self._order(ids))
         return SegmentView(self.records, NO_POSTINGS, NO_BLOCKS, weights, size, version)
 
-    def bury(self, ranks: Any, version: int) -> None:
+    def bury(self, ranks: int | Int32s | Int64s, version: int) -> None:
         """Set tombstones: skip some ranks from a version onwards."""
-        self.records.ranks[2 * np.asarray(ranks) + 1] = version
-        self.dead += np.size(ranks)
+        self.records.ranks[2 * ranks + 1] = version
+        self.dead += 1 if isinstance(ranks, int) else len(ranks)
 
     def encoded(self, version: int, ids: Sequence[str]) -> EncodedSubscriptions:
         """Return the subscriptions that are alive at a version; `ids` by number."""

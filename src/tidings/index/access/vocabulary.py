@@ -27,6 +27,7 @@ from tidings.index.access.terms import (
     UNNAMED,
     AttributeEncoder,
     FamilyTerms,
+    OtherTerms,
     TermCache,
     doubled,
 )
@@ -219,12 +220,14 @@ class Vocabulary:
                 numbers = self.attributes[name].get("number", FamilyTerms())
                 strings = self.attributes[name].get("string", FamilyTerms())
                 presence = self.attributes[name].get("any", FamilyTerms()).others
+                others = OtherTerms(
+                    numbers.lists.get("in"), presence.get(("is not null", None), -1)
+                )
                 self.encoders[name] = AttributeEncoder(
                     {},
                     numbers.slot,
                     numbers.equal,
-                    numbers.lists.get("in"),
-                    presence.get(("is not null", None), -1),
+                    None if others == (None, -1) else others,
                     None if strings.lists or strings.slot >= 0 else strings.equal,
                 )
             return self.encoders[name]

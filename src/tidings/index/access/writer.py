@@ -102,10 +102,10 @@ def segments_to_merge(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     after = 0
     chosen: tuple[Segment, ...] = ()
     for position in range(len(segments) - 1, -1, -1):
-        segment = segments[position]
-        if (after and len(segment) <= 2 * after) or 2 * segment.dead > len(segment):
+        segment, size = segments[position], len(segments[position])
+        if (after and size <= 2 * after) or 2 * segment.dead > size:
             chosen = tuple(segments[position:])
-        after += len(segment)
+        after += size
     return chosen
 
 
@@ -186,10 +186,11 @@ class IndexWriter:
             written = added if few else []
             encoded = [conjunctions_of(subscription, vocabulary) for subscription in written]
             self._bury(removed, dead)
-            numbers = self.snapshot.table.add(added)
-            self._ids.add(
-                [subscription.id for subscription in added], numbers, self.snapshot.table.ids
-            )
+            numbers = list[int]()
+            if added:
+                numbers = self.snapshot.table.add(added)
+                names = [subscription.id for subscription in added]
+                self._ids.add(names, numbers, self.snapshot.table.ids)
             try:
                 if few:
                     snapshot = self._with_few(added, numbers, encoded)
