@@ -1,9 +1,12 @@
 """Boxes, the rest, or the access index: the k best subscriptions are those of a scan."""
 
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,7 +16,7 @@ from tidings import Engine, Event, Exact, InvalidEvent, InvalidForm, Relaxed, Su
 from tidings.formats.arrow import TARGETS_BY_EVENT, read_events
 from tidings.rank import target_index
 from tidings.rank.matcher import Matcher
-from tidings.rank.target_index import Targets, ranges_of
+from tidings.rank.target_index import Targets, TopColumns, ranges_of
 
 numbers = st.sampled_from([-1, 0, 0.5, 1, 2, 3])
 ranges = st.one_of(
@@ -207,7 +210,20 @@ def test_ranges_of_one_attribute_are_intervals(bounds, gone, asked, k):
         assert fast.top_many(events, k, Exact()) == expected
         fast.targets.settle()
         assert fast.top_many(events, k, Exact()) == expected
+        rows = np.array([[attributes.get("a", np.nan)] for attributes in asked], np.float64)
+        columns = fast.targets.top_rows(rows_for(rows), k, Exact())
+        assert columns is None or pairs_of(columns) == expected
     assert "intervals, since they are" in told(fast)
+
+
+def rows_for(rows: Any) -> Callable[[Sequence[str]], Any]:
+    return lambda _: rows
+
+
+def pairs_of(columns: TopColumns) -> list[list[tuple[str, float]]]:
+    names, starts = columns.subscription.to_pylist(), columns.starts.tolist()
+    pairs = list(zip(names, columns.score.tolist(), strict=True))
+    return [pairs[first:last] for first, last in pairwise(starts)]
 
 
 def boxes_of(count: int) -> Matcher:

@@ -52,6 +52,7 @@ from tidings.formats.arrow import (
 )
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
+from tidings.index.arguments import MAX_RESULTS
 from tidings.model import named_parts, validate
 from tidings.model.conditions.predicate import Condition
 from tidings.model.dead_letter import BadRecord, DeadLetter
@@ -68,8 +69,8 @@ from tidings.score import SCORERS, Scorer
 
 CHUNK: Final = 1024
 """Steps of the stream that are matched at once."""
-TARGETED: Final = 1 << 13
-"""Rows of a table whose targets are found at once."""
+TARGETED: Final = 1 << 15
+"""The most rows of a table whose targets are found at once."""
 RECORDS: Final = CHUNK - 1
 """Records that are read at once; in order they make one step each, and one for the last moment."""
 
@@ -357,11 +358,20 @@ class Engine:
         ranks = _scorer(scorer)
         validate.count("k", k)
         whole = validated(table)
-        read_valid_events(whole)  # refuses a table without the columns of events
         whole = whole if isinstance(whole, pa.Table) else pa.Table.from_batches([whole])
-        batches = whole.to_batches(max_chunksize=TARGETED)
+        batches = whole.to_batches(max_chunksize=self._targeted_at_once(whole, k))
+        if not batches:
+            read_valid_events(whole)  # refuses a table without the columns of events
         tables = [self._target_batch(batch, k, ranks) for batch in batches]
         return pa.concat_tables(tables) if tables else TARGETS_BY_EVENT.empty_table()
+
+    def _targeted_at_once(self, table: pa.Table, k: int) -> int:
+        """Return how many rows are read as columns: not more bytes than one record may have."""
+        limits = self._intake.terms.limits
+        answers = MAX_RESULTS // min(k, len(self._stages.matcher.subscriptions) + 1)
+        most_bytes = min(limits.record_bytes, limits.string_bytes)
+        fitting: int = table.num_rows * most_bytes // max(1, table.nbytes)
+        return max(1, min(TARGETED, answers, fitting))
 
     def _target_batch(self, batch: pa.RecordBatch, k: int, scorer: Scorer) -> pa.Table:
         matcher, limits = self._stages.matcher, self._intake.terms.limits
@@ -371,7 +381,7 @@ class Engine:
         else:
 
             def rows_of(names: Sequence[str]) -> Float64s | None:
-                numbers = read_event_numbers(batch, names, limits=limits)
+                numbers = read_event_numbers(batch, names, limits=limits, is_validated=True)
                 return None if numbers is None else numbers.rows
 
             tops = matcher.top_rows(rows_of, most, scorer)

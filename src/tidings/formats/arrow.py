@@ -213,15 +213,20 @@ def read_event_columns(batch: pa.RecordBatch, *, limits: Limits = TRUSTED) -> Co
 
 
 def read_event_numbers(
-    batch: pa.RecordBatch, names: Sequence[str], *, limits: Limits = TRUSTED
+    batch: pa.RecordBatch,
+    names: Sequence[str],
+    *,
+    limits: Limits = TRUSTED,
+    is_validated: bool = False,
 ) -> EventNumbers | None:
     """Return some attributes of the events that `read_valid_events` yields, as rows of numbers.
 
-    None if a row is refused, or if an attribute is more than a single value.
+    None if a row is refused, or if an attribute is more than a single value. A batch of a table
+    that `validated` returned is not validated again.
     """
     if not is_within(batch, limits):
         return None
-    numbers = try_call(quick_numbers, batch, names)
+    numbers = try_call(partial(quick_numbers, validated=is_validated), batch, names)
     return None if isinstance(numbers, Failure) else numbers
 
 
@@ -229,7 +234,7 @@ def targets_by_event(
     events: pa.Array, starts: Int64s, subscriptions: pa.DictionaryArray, scores: Float64s
 ) -> pa.Table:
     """Return a table TARGETS_BY_EVENT; the targets of event i begin at `starts[i]`."""
-    offsets = pa.array(starts, pa.int32())
+    offsets = pa.array(starts.astype("int32"))
     columns = [
         events.cast(_TEXT),
         pa.ListArray.from_arrays(offsets, subscriptions),

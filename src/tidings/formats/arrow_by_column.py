@@ -5,8 +5,8 @@ file, are converted once for each distinct value. If a cell may be invalid, the 
 an error is raised, and the batch is read row by row.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -91,35 +91,44 @@ class EventNumbers(NamedTuple):
     rows: Float64s
 
 
-def quick_numbers(batch: pa.RecordBatch, names: Sequence[str]) -> EventNumbers | None:
+def quick_numbers(
+    batch: pa.RecordBatch, names: Sequence[str], *, validated: bool = False
+) -> EventNumbers | None:
     """Return the events of a batch without an object for each.
 
     None, or an error, if a cell may be invalid, or if an attribute is more than a single value.
+    Text of a batch that is `validated` is known to be UTF-8.
     """
     columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
+    if not validated:
+        _validate_texts(columns.values())
     ids, times = columns.pop("id"), columns.pop("published_at")
     if "" in columns or columns.keys() & {*EVENT_COLUMNS} or not _is(ids, _TEXTS):
         return None
-    if ids.null_count or times.null_count or _time_ticks(times) is None:
+    if ids.null_count or times.null_count or _valid_times(times) is None:
         return None
     if pc.min(pc.binary_length(ids)).as_py() == 0:
         return None
-    ids.validate(full=True)
     place = {name: position for position, name in enumerate(names)}
     rows = np.full((batch.num_rows, len(names)), np.nan)
     for name, column in columns.items():
-        if _is(column, _TEXTS):
-            column.validate(full=True)  # text that is not UTF-8 is a bad record
-        elif types.is_integer(column.type) or types.is_floating(column.type):
+        if types.is_integer(column.type) or types.is_floating(column.type):
             # An integer that no float equals raises an error.
             values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             if np.count_nonzero(np.isfinite(values)) < len(column) - column.null_count:
                 return None
             if name in place:
                 rows[:, place[name]] = values
-        elif not types.is_boolean(column.type):
+        elif not _is(column, (*_TEXTS, types.is_boolean)):
             return None
     return EventNumbers(ids.cast(pa.string()), rows)
+
+
+def _validate_texts(columns: Iterable[pa.Array]) -> None:
+    """Raise an error for text that is not UTF-8, which makes a record a bad one."""
+    for column in columns:
+        if _is(column, _TEXTS):
+            column.validate(full=True)
 
 
 def quick_columns(
@@ -264,17 +273,25 @@ def _times(column: pa.Array) -> list[int] | None:
 
 def _time_ticks(column: pa.Array) -> Int64s | None:
     """Return times without nulls in microseconds, as an array; None if some are invalid."""
-    if types.is_date(column.type):
-        column = column.cast(pa.timestamp("us"))
-    if not types.is_timestamp(column.type):
+    times = _valid_times(column)
+    if times is None:
         return None
-    us, parts = TICK[column.type.unit]
-    ticks = column.cast(pa.int64())
-    for end in pc.min_max(ticks).as_py().values():
+    us, parts = TICK[times.type.unit]
+    ticks = times.cast(pa.int64()).to_numpy()
+    whole: Int64s = ticks if us == parts else ticks * us // parts
+    return whole
+
+
+def _valid_times(column: pa.Array) -> pa.Array | None:
+    """Return times without nulls as timestamps; None if some are invalid."""
+    times = column.cast(pa.timestamp("us")) if types.is_date(column.type) else column
+    if not types.is_timestamp(times.type):
+        return None
+    us, parts = TICK[times.type.unit]
+    for end in pc.min_max(times.cast(pa.int64())).as_py().values():
         if end is not None and not EARLIEST <= end * us // parts // SECOND_US <= LATEST:
             return None
-    whole: Int64s = ticks.to_numpy() * us // parts
-    return whole
+    return times
 
 
 def _numbers(
@@ -359,17 +376,18 @@ def _unfold(
     distinct, codes = _coded(keys)
     if any(name == "" or name in reserved for name in distinct):
         return False
-    rows, ends = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)), whole.offsets
-    entry_rows = np.repeat(rows, np.diff(ends.to_numpy()))
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    sizes = np.diff(whole.offsets.to_numpy())
+    entry_rows = np.repeat(rows, sizes)
     values = _noted_values(items, entry_rows, builder.names(distinct)[codes], builder)
     if values is None:
         return False
-    names = list(map(distinct.__getitem__, codes.tolist()))
-    for row, (first, last) in zip(rows.tolist(), pairwise(ends.to_pylist()), strict=True):
+    entries = zip(map(distinct.__getitem__, codes.tolist()), values, strict=True)
+    for row, size in zip(rows.tolist(), sizes.tolist(), strict=True):
         attribute = attributes[row]
-        size = len(attribute) + last - first
-        attribute.update(zip(names[first:last], values[first:last], strict=True))
-        if len(attribute) != size:  # a name occurs twice
+        together = len(attribute) + size
+        attribute.update(islice(entries, size))
+        if len(attribute) != together:  # a name occurs twice
             return False
     return True
 

@@ -32,6 +32,7 @@ from tidings.index.background import BackgroundMerge
 from tidings.index.boxes.live import LiveBoxes
 from tidings.index.boxes.protocol import BoxAnswers, Boxes
 from tidings.index.intervals.auto import ExpectedUse, choose, stats_of
+from tidings.index.intervals.kernels.topk_table import ListedColumns
 from tidings.index.intervals.live.index import LiveIntervals
 from tidings.index.intervals.protocol import rank_intervals
 from tidings.index.intervals.topk_table import DEPTH, TopkTable
@@ -207,6 +208,9 @@ class LiveTargets(Protocol):
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Return the k best boxes of each row."""
 
+    def top_columns(self, rows: Any, k: int) -> ListedColumns:
+        """Return the k best boxes of each row as columns."""
+
     def delete_many(self, ids: Any) -> None:
         """Delete boxes."""
 
@@ -223,15 +227,26 @@ class OneAttribute:
         self._intervals = LiveIntervals(intervals)
         choice = choose(stats_of(intervals, DEPTH), ExpectedUse())
         self._table = TopkTable(intervals) if choice.name == TopkTable.name else None
+        self._listed = np.empty(0) if self._table is None else boxes.worth[self._table.lists.ids]
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Return the k best boxes of each row of one number."""
-        values, table = rows[:, 0], self._table
-        if table is not None and k <= table.depth and not np.isnan(values).any():
-            ids, counts = table.top_many(values, k)
-        else:
-            ids, counts = self._intervals.top_many(values, k)
+        table = self._table_for(rows, k)
+        ids, counts = (self._intervals if table is None else table).top_many(rows[:, 0], k)
         return BoxAnswers(ids, self._scores[ids], counts)
+
+    def top_columns(self, rows: Any, k: int) -> ListedColumns:
+        """Return the same as columns."""
+        table = self._table_for(rows, k)
+        if table is None:
+            return _columns(self.top_many(rows, k))
+        return table.top_columns(rows[:, 0], k, self._listed)
+
+    def _table_for(self, rows: Any, k: int) -> TopkTable | None:
+        """Return the table if it has the answers to these rows, which must have no NaN."""
+        table = self._table
+        right = table is not None and k <= table.depth and not np.isnan(rows).any()
+        return table if right else None
 
     def delete_many(self, ids: Any) -> None:
         """Delete boxes."""
@@ -240,11 +255,28 @@ class OneAttribute:
         self._intervals.delete_many(ids)
 
 
+class SeveralAttributes(LiveBoxes):
+    """Boxes over several attributes, or with weights."""
+
+    def top_columns(self, rows: Any, k: int) -> ListedColumns:
+        """Return the k best boxes of each row as columns."""
+        return _columns(self.top_many(rows, k))
+
+
+def _columns(answers: BoxAnswers) -> ListedColumns:
+    """Return rows of answers as columns."""
+    ids, scores, counts = answers
+    if int(counts.sum()) < ids.size:
+        present = np.arange(ids.shape[1]) < counts[:, None]
+        ids, scores = ids[present], scores[present]
+    return ListedColumns(offsets(counts), ids.ravel().astype(np.int32), scores.ravel())
+
+
 def live_targets(boxes: Boxes) -> LiveTargets:
     """Return the fastest index over boxes that supports deletions."""
     if boxes.attributes == 1 and boxes.matching == "exact":
         return OneAttribute(boxes)
-    return LiveBoxes(boxes)
+    return SeveralAttributes(boxes)
 
 
 class TopColumns(NamedTuple):
@@ -326,15 +358,11 @@ class TargetBoxes:
         """Return the k best for each row of numbers; None if k is too large for rows of answers."""
         if k * len(rows) > MAX_RESULTS:
             return None
-        ids, scores, counts = self._live.top_many(rows, k)
+        starts, ids, scores = self._live.top_columns(rows, k)
         if self._texts is None:
             self._texts = pa.array(self._known.names, pa.string())
-        if int(counts.sum()) < ids.size:
-            present = np.arange(ids.shape[1]) < counts[:, None]
-            ids, scores = ids[present], scores[present]
-        places = pa.array(ids.ravel().astype(np.int32))
-        names = pa.DictionaryArray.from_arrays(places, self._texts, safe=False)
-        return TopColumns(offsets(counts), names, scores.ravel())
+        names = pa.DictionaryArray.from_arrays(pa.array(ids), self._texts, safe=False)
+        return TopColumns(starts, names, scores)
 
 
 class KnownPairs:

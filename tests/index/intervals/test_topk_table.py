@@ -5,6 +5,8 @@ import pytest
 
 from tidings.errors import TidingsError
 from tidings.index.intervals import interval_index
+from tidings.index.intervals.protocol import rank_intervals
+from tidings.index.intervals.topk_table import TopkTable
 
 
 def test_a_list_only_where_the_best_change():
@@ -29,6 +31,21 @@ def test_any_depth(depth):
         for k in (1, depth, depth + 1, 300):
             assert table.top(q, k).tolist() == scan.top(q, k).tolist()
         assert list(table.iterate(q)) == list(scan.iterate(q))
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_columns_have_the_rows_of_the_table(k):
+    rng = np.random.default_rng(7)
+    low, score = rng.integers(0, 20, 60).astype(float), rng.integers(0, 5, 60).astype(float)
+    intervals = rank_intervals(low, low + rng.integers(0, 9, 60), score)
+    table = TopkTable(intervals, depth=8)
+    queries = np.arange(-1, 30, 0.5)
+    ids, counts = table.top_many(queries, k)
+    columns = table.top_columns(queries, k, score[table.lists.ids])
+    assert np.diff(columns.starts).tolist() == counts.tolist()
+    present = ids[np.arange(k) < counts[:, None]]
+    assert columns.ids.tolist() == present.tolist()
+    assert columns.scores.tolist() == score[present].tolist()
 
 
 def test_the_tree_is_built_when_it_is_needed():

@@ -19,10 +19,12 @@ from tidings.index.intervals.kernels.topk_table import (
     RANKS,
     STATE,
     SWEEP,
+    ListedColumns,
     SweepCells,
     SweepLists,
     TopkLists,
     sweep,
+    table_columns,
     table_walk,
     table_walk_many,
 )
@@ -73,6 +75,23 @@ class TopkTable:
         """Look up each query, or ask the tree if k is above `depth`."""
         count = arguments.count("k", k)
         return (self._table if count <= self.depth else self.deep()).top_many(qs, count)
+
+    @property
+    def lists(self) -> TopkLists:
+        """The lists of all cells."""
+        return TopkLists(*self._table.tree)
+
+    def top_columns(self, qs: Float64s, k: int, scores: Float64s) -> ListedColumns:
+        """Return the k best of each query as columns, for k <= `depth`.
+
+        `scores` has one for each id of `lists`, so that it is copied with the ids, not looked up.
+        """
+        size = len(qs) * k
+        starts = np.empty(len(qs) + 1, np.int64)
+        columns = ListedColumns(starts, np.empty(size, np.int32), np.empty(size))
+        table_columns(self.lists, scores, np.ascontiguousarray(qs), k, columns)
+        size = int(starts[-1])
+        return ListedColumns(starts, columns.ids[:size], columns.scores[:size])
 
     def iterate(self, q: float) -> Iterator[int]:
         """Yield the list, then the ids that follow it in the tree."""

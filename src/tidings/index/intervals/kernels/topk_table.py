@@ -52,6 +52,14 @@ class TopkLists(NamedTuple):
     ids: Int32s
 
 
+class ListedColumns(NamedTuple):
+    """The ids and scores of several answers as columns, and where each answer starts."""
+
+    starts: Int64s
+    ids: Int32s
+    scores: Float64s
+
+
 @inner
 def best_insert(best: Int64s, size: int, rank: int) -> int:
     """Insert a rank into the ascending list of the K best; return the new size."""
@@ -172,3 +180,25 @@ def table_walk_many(table: TopkLists, qs: Float64s, out: Int64s, counts: Int64s)
         counts[row] = count_until(table.starts, qs[row])
     for row in range(len(qs)):
         counts[row] = table_copy(table, counts[row], out, row)
+
+
+@kernel
+def table_columns(
+    table: TopkLists, scores: Float64s, qs: Float64s, k: int, out: ListedColumns
+) -> None:
+    """Write the k best of each query, one after the other; `scores` has one for each listed id."""
+    places = table.places
+    for row in range(len(qs)):
+        out.starts[row] = count_until(table.starts, qs[row])
+    end = uint64(0)
+    for row in range(len(qs)):
+        listed = out.starts[row]
+        first, out.starts[row] = uint64(places[listed]), end
+        count = uint64(min(k, places[listed + 1] - places[listed]))
+        # A loop each: LLVM vectorises a copy, but not two at once.
+        for position in range(count):
+            out.ids[end + position] = table.ids[first + position]
+        for position in range(count):
+            out.scores[end + position] = scores[first + position]
+        end += count
+    out.starts[len(qs)] = end
