@@ -6,6 +6,7 @@ Matches travel as objects, or, if both the index and the feeds number their rows
 events at once; the deliveries are the same.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
@@ -255,11 +256,14 @@ class Stages:
         if len(steps) - first == 2 and moment.event is None and event.now == moment.now:
             return len(steps)  # an event, and the moment that it reaches
         until = self._handoff.quiet_until(steps[first].now)
-        for place in range(first, len(steps)):
-            now = steps[place].now
-            if now.us >= until.us or now.sequence >= until.sequence:
-                return max(place, first + 1) if self._ruled else place + 1
-        return len(steps)
+        # Moments never go back.
+        place = min(
+            bisect_left(steps, until.us, first, key=lambda step: step.now.us),
+            bisect_left(steps, until.sequence, first, key=lambda step: step.now.sequence),
+        )
+        if place == len(steps):
+            return place
+        return max(place, first + 1) if self._ruled else place + 1
 
     def offer(self, run: StepRun) -> Iterator[OfferedPart]:
         """Offer the matched events of a run; if a stage fails, only those that make it fail do."""
