@@ -48,11 +48,13 @@ def main() -> None:
     wanted = arguments()
     result = {"machine": machine(), "owned": OWNED, "attributes": ATTRIBUTES}
     result["sizes"] = {size: measured(size, wanted.rounds) for size in wanted.sizes}
-    plain = {row["scorer"]: row["plain_us"] for row in result["sizes"][wanted.sizes[0]]}
+    first = result["sizes"][wanted.sizes[0]]
+    plain = {row["scorer"]: row["plain_us"] for row in first if "plain_us" in row}
     for size, rows in result["sizes"].items():
         for row in rows:
-            expected = plain[row["scorer"]] * size / wanted.sizes[0]
-            row["ratio"] = expected / row["rank_us"]
+            if row["scorer"] in plain:
+                expected = plain[row["scorer"]] * size / wanted.sizes[0]
+                row["ratio"] = expected / row["rank_us"]
     publish("fanout", result, page, wanted)
 
 
@@ -199,7 +201,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         figure(row, "matches", ",.0f"),
         figure(row, "rank_us", ",.1f"),
         f"{1e6 / row['rank_us']:,.0f}",
-        pages.ratio(row["ratio"]),
+        pages.ratio(row["ratio"]) if "ratio" in row else "-",
         figure(row, "engine_us", ",.0f"),
         figure(row, "plain_us", ",.0f"),
         "yes" if row["right"] else "NO",

@@ -5,12 +5,15 @@ of another day, or of another machine. A run on a busy machine is marked, and ne
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 FALLEN = 0.9
-"""A ratio below this share of the last one has fallen."""
+"""A ratio below this share of the earlier ones has fallen."""
+RECENT = 5
+"""A ratio is compared with the median of this many runs, so that one that fell fails again."""
 LABELS = (
     *("workload", "case", "shape", "name", "scorer", "policy", "kind", "rules"),
     *("label", "size", "subscriptions", "way"),
@@ -76,26 +79,26 @@ def note(path: Path, bench: str, result: dict[str, Any]) -> list[str]:
         "busy": is_busy(machine),
         "ratios": ratios(result),
     }
-    before = last(path, bench)
+    before = recent(path, bench)
     with path.open("a") as file:
         file.write(json.dumps(run) + "\n")
-    if run["busy"] or before is None:
-        return []
-    return list(_falls(bench, before, run))
+    return [] if run["busy"] else list(_falls(bench, before, run))
 
 
-def last(path: Path, bench: str) -> dict[str, Any] | None:
-    """Return the last run of a bench on a quiet machine."""
+def recent(path: Path, bench: str) -> list[dict[str, Any]]:
+    """Return the last runs of a bench on a quiet machine, the newest one last."""
     lines = path.read_text().splitlines() if path.exists() else []
     runs = [run for run in map(json.loads, lines) if run["bench"] == bench and not run["busy"]]
-    return runs[-1] if runs else None
+    return runs[-RECENT:]
 
 
-def _falls(bench: str, before: dict[str, Any], run: dict[str, Any]) -> Iterator[str]:
+def _falls(bench: str, before: Sequence[dict[str, Any]], run: dict[str, Any]) -> Iterator[str]:
     for name, ratio in run["ratios"].items():
-        old = before["ratios"].get(name)
-        if old is None:
+        earlier = [one for one in before if name in one["ratios"]]
+        if not earlier:
             continue
+        old = median(one["ratios"][name] for one in earlier)
         better, worse = (old, ratio) if bench not in COSTS else (ratio, old)
         if worse < FALLEN * better:
-            yield f"{bench}: {name} was {old:.3g} at {before['commit']}, and is {ratio:.3g}"
+            until = f"until {earlier[-1]['commit']}"
+            yield f"{bench}: {name} was {old:.3g} {until}, and is {ratio:.3g}"

@@ -60,7 +60,7 @@ def publish(
 ) -> None:
     """Print a result, and write it to bench/results unless the run was a quick one.
 
-    A run fails if one of its ratios has fallen by more than a tenth since the last quiet run.
+    A run fails if one of its ratios is a tenth below the median of the last quiet runs.
     """
     result["machine"]["load_after"] = load()
     if BEGAN is not None and (now := Used.now()) is not None:

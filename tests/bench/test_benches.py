@@ -131,6 +131,14 @@ def test_fanout_runs_and_is_right(bench: Bench) -> None:
     assert {row[-1] for row in table[1:]} == {"yes"}
 
 
+def test_fanout_runs_where_the_plain_form_is_too_slow(
+    bench: Bench, module: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module("fanout"), "PLAIN", 100)
+    (table,) = tables(bench("fanout", "--quick", "--rounds", 2))
+    assert {(row[6], row[8]) for row in table[1:]} == {("-", "-")}
+
+
 def test_events_pass_the_engine_alike_by_all_ways(bench: Bench) -> None:
     result = json.loads(bench("publish", "--quick", "--json"))
     assert [(row["right"], row["deliveries"] > 0) for row in result["rows"]] == [(True, True)]
