@@ -216,6 +216,26 @@ def test_deliveries_by_number_equal_those_by_name(
     same(fast, plain)
 
 
+def test_a_row_is_given_once_after_all_subscribers_left() -> None:
+    events, enrolled = [Event(f"e{n}", {"a": n}, 0) for n in range(3)], EnrolledSubscribers()
+    fast, plain = CompiledSetDiversity(Overlap(), 3), PlainSetDiversity(Overlap(), 3)
+
+    def deliver() -> None:
+        numbers = np.array([enrolled.add("a")])
+        names = NumberedNames(enrolled.names, enrolled.generation)
+        for sets in (fast, plain):
+            sets.add_many(names, numbers, events, np.array([0]))
+
+    deliver()
+    for sets in (fast, plain):
+        sets.forget("a")
+    enrolled.remove("a")
+    deliver()
+    for sets in (fast, plain):
+        sets.add("b", events[1])
+    same(fast, plain)
+
+
 def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:
     pairs = [(fast.of(name), plain.of(name)) for name in "abc"]
     for one, other in [(fast.total(), plain.total()), *pairs]:

@@ -434,7 +434,7 @@ class CompiledSetDiversity:
         names, generation = subscribers
         if generation != self._row_generation:
             self._numbered_rows, self._row_generation = self._numbered_rows[:0], generation
-            self._only_numbered = not self._count_rows()
+            self._only_numbered = not (self._count_rows() or self._free_rows)
         self._numbered_rows = grown(self._numbered_rows, len(names), fill=-1)
         rows = self._numbered_rows[numbers]
         unknown = distinct(numbers[rows < 0], len(names))
