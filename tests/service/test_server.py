@@ -142,6 +142,16 @@ def test_a_body_that_breaks_off_is_no_error_of_the_service(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("target", [b"CONNECT a:1", b"GET http://"])
+def test_a_target_that_is_no_path_is_no_error_of_the_service(
+    server: WebServer, target: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert send(server, head).startswith(b"HTTP/1.1 400")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 @pytest.mark.parametrize(
     ("content", "status"),
     [

@@ -44,8 +44,9 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # Any byte ends the time-out of an idle connection, even one that starts no request.
-        if self._timer is None and self.cycle.response_complete:
+        # Any byte ends the time-out of an idle connection, even one that starts no request. A head
+        # with a target that is no path is answered without a cycle.
+        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._expect_head()
 
     def on_message_begin(self) -> None:
