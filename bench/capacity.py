@@ -1,27 +1,29 @@
 """The model of `tidings plan` next to runs that its calibration did not see.
 
 python bench/capacity.py [--sizes 100000 1000000] [--matches 10 100] [--on 1 2 cluster]
-    [--calibration costs.json] [--quick]
+    [--calibration costs.json] [--runs runs.jsonl] [--quick]
 
 The calibration runs at up to 400,000 subscriptions on two cores; `--calibration` keeps it in a
 file. Then the pipeline runs as a stream at each size on one core, on two, and on a standalone
 cluster with two workers of one core, with 20,000 events per trigger, 1 subscriber for 5
 subscriptions, and sliding(100) windows with k = 10. Processor time per trigger and events per
-second are compared with the prediction for the windows as full as they are in the run. Results go
-to bench/results/capacity.json and capacity.md.
+second are compared with the prediction for the windows as full as they are in the run. `--runs`
+keeps the runs in a file, so that several commands can share them: those that are in it are compared
+and not repeated. Results go to bench/results/capacity.json and capacity.md.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -31,7 +33,6 @@ from pages import machine, opening, publish, table
 import tidings.spark as ts
 from tidings.lab.capacity.calibrate import CASES, FIRST, Case, Measurement, calibrate, measure
 from tidings.lab.capacity.model import (
-    Calibration,
     Costs,
     event_seconds,
     fixed_seconds,
@@ -51,47 +52,82 @@ Row = dict[str, Any]
 def main() -> None:
     options = arguments()
     if options.part:
-        print(json.dumps(run_here(options)))
+        run_here(options)
         return
     result: Row = {"machine": machine(), "events": options.events, "rows": []}
     with TemporaryDirectory() as folder:
-        kept = options.calibration or Path(folder) / "costs.json"
+        options.calibration = options.calibration or Path(folder) / "costs.json"
+        options.runs = options.runs or Path(folder) / "runs.jsonl"
         for where in options.on:
-            # A session of Spark has its cores for good, so each has a process.
-            result["rows"] += run_apart(options, where, kept)
-        result["costs"] = read_calibration(json.loads(kept.read_text())).costs.to_dict()
+            cases = missing(options, where)
+            if cases or not options.calibration.exists():
+                run_apart(options, where, cases)
+        costs = read_calibration(json.loads(options.calibration.read_text())).costs
+        result["costs"] = costs.to_dict()
+        result["rows"] = [compared(costs, run) for run in runs_of(options.runs)]
     publish("capacity", result, page, options)
 
 
-def run_here(options: argparse.Namespace) -> list[Row]:
+class Run(NamedTuple):
+    """A case that was run, and where."""
+
+    on: str
+    measurement: Measurement
+
+    @property
+    def case(self) -> Case:
+        return self.measurement.case
+
+
+def runs_of(path: Path) -> list[Run]:
+    """Return the runs in a file, in order of size, place and matches."""
+    forms = map(json.loads, path.read_text().splitlines() if path.exists() else [])
+    runs = [
+        Run(form["on"], Measurement(**{**form["run"], "case": Case(*form["run"]["case"])}))
+        for form in forms
+    ]
+    return sorted(runs, key=lambda run: (run.case.subscriptions, run.on, run.case.matches))
+
+
+def missing(options: argparse.Namespace, where: str) -> list[Case]:
+    """Return the cases that are not in the file of runs."""
+    cases = [
+        Case(size, size // OWNED, matches, options.events)
+        for size in options.sizes
+        for matches in options.matches
+    ]
+    done = {(run.on, run.case) for run in runs_of(options.runs)}
+    return [case for case in cases if (where, case) not in done]
+
+
+def run_here(options: argparse.Namespace) -> None:
+    """Calibrate unless that was done, run cases, and append each to the file of runs."""
     [where] = options.on
-    with TemporaryDirectory() as folder, session(where, Path(folder) / "cluster") as cores:
-        is_first = options.calibration.exists()  # a calibration has its own first run
-        calibration = calibrated(options)
-        if is_first:
+    cases = [Case(*form) for form in json.loads(options.part)]
+    with TemporaryDirectory() as folder, session(where, Path(folder)):
+        if options.calibration.exists():
             measure(FIRST, POLICY)
-        rows = list[Row]()
-        for size in options.sizes:
-            for matches in options.matches:
-                case = Case(size, size // OWNED, matches, options.events)
-                row = compared(calibration.costs, measure(case, POLICY), cores)
-                rows.append(row | {"on": where})
-                print(rows[-1], file=sys.stderr, flush=True)
-    return rows
+        else:  # which has its own first run
+            calibration, _ = calibrate(POLICY, QUICK if options.quick else CASES)
+            options.calibration.write_text(json.dumps(calibration.to_dict()) + "\n")
+        for case in cases:
+            form = {"on": where, "run": asdict(measure(case, POLICY))}
+            with options.runs.open("a") as file:
+                print(json.dumps(form), file=file)
 
 
 @contextmanager
-def session(where: str, folder: Path) -> Iterator[int]:
-    """Start Spark on some cores, or on a cluster with two workers; yield the number of cores."""
+def session(where: str, folder: Path) -> Iterator[None]:
+    """Start Spark on some cores, or on a cluster with two workers."""
     if where != CLUSTER:
         ts.session("tidings-bench", cores=int(where))
-        yield int(where)
+        yield
         return
     tests = cluster_of_tests()
-    with tests.swept(), tests.standalone(folder) as (address, _):
+    with tests.swept(), tests.standalone(folder / "cluster") as (address, _):
         settings = {**tests.EXECUTORS, **tests.LOOPBACK}
         spark = ts.session("tidings-bench", master=address, settings=settings)
-        yield 2
+        yield
         spark.stop()
 
 
@@ -103,22 +139,12 @@ def cluster_of_tests() -> Any:
     return import_module("tests.kill.cluster")
 
 
-def calibrated(options: argparse.Namespace) -> Calibration:
-    """Return the calibration in the file, or make one and write it."""
-    if options.calibration.exists():
-        return read_calibration(json.loads(options.calibration.read_text()))
-    calibration, _ = calibrate(POLICY, QUICK if options.quick else CASES)
-    options.calibration.write_text(json.dumps(calibration.to_dict()) + "\n")
-    return calibration
-
-
-def run_apart(options: argparse.Namespace, where: str, kept: Path) -> list[Row]:
-    line = [sys.executable, __file__, "--part", "--json", "--events", str(options.events)]
-    line += ["--calibration", str(kept), "--on", where] + ["--quick"] * options.quick
-    for name, numbers in {"sizes": options.sizes, "matches": options.matches}.items():
-        line += [f"--{name}", *map(str, numbers)]
-    output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return list(json.loads(output))
+def run_apart(options: argparse.Namespace, where: str, cases: Sequence[Case]) -> None:
+    """Run cases in a process of their own: a session of Spark has its cores for good."""
+    line = [sys.executable, __file__, "--part", json.dumps(cases), "--on", where]
+    for name in ("calibration", "runs"):
+        line += [f"--{name}", str(getattr(options, name))]
+    subprocess.run(line + ["--quick"] * options.quick, stdout=subprocess.DEVNULL, check=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -128,30 +154,33 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--calibration", type=Path, help="file to keep the costs in")
     parser.add_argument("--matches", type=int, nargs="+", default=[10, 100], help="per event")
     parser.add_argument("--events", type=int, default=EVENTS, help="per trigger")
-    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--runs", type=Path, help="file to keep the runs in")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
         options.sizes, options.on, options.matches, options.events = [3_000], ["2"], [10], 100
     return options
 
 
-def compared(costs: Costs, run: Measurement, cores: int) -> Row:
-    case = run.case
+def compared(costs: Costs, at: Run) -> Row:
+    run, case = at.measurement, at.case
     each = event_seconds(costs, case.subscriptions, case.matches, case.reached)
     seconds = fixed_seconds(costs, run.state_bytes) + case.events * each
     stored = case.subscribers * costs.subscriber_bytes + run.held * costs.held_bytes + run.id_bytes
     stored += run.held_events * costs.event_bytes
     return {
         "size": case.subscriptions,
+        "on": at.on,
         "matches": case.matches,
         "predicted_s": seconds,
         "measured_s": run.processor_s,
         "accuracy": seconds / run.processor_s,
-        "predicted_per_s": case.events * cores * costs.overlap / seconds,
+        "predicted_per_s": case.events * run.cores * costs.overlap / seconds,
         "events_per_s": case.events / run.wall_s,
         "state_accuracy": stored / run.state_bytes,
         "index_accuracy": costs.index_bytes * case.subscriptions / run.index_bytes,
         "build_accuracy": costs.build_us * case.subscriptions / 1e6 / run.build_s,
+        "others": run.others_s / run.wall_s,
     }
 
 
@@ -167,6 +196,7 @@ HEAD = (
     "build, predicted / measured",
     "events/s, predicted",
     "measured",
+    "cores of others",
 )
 
 
@@ -196,6 +226,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{row['build_accuracy']:.2f}",
         f"{row['predicted_per_s']:,.0f}",
         f"{row['events_per_s']:,.0f}",
+        f"{row['others']:.1f}",
     )
 
 
