@@ -46,7 +46,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().data_received(data)
         # Any byte ends the time-out of an idle connection, even one that starts no request. A head
         # with a target that is no path is answered without a cycle.
-        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
+        if self._timer is None and getattr(self.cycle, "response_complete", True):
             self._expect_head()
 
     def on_message_begin(self) -> None:
