@@ -73,7 +73,7 @@ def test_a_snapshot_keeps_its_size_and_version() -> None:
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=300), st.integers(0, 200))
 def test_ids_are_found_as_in_a_dict(steps: list[tuple[int, bool]], more: int) -> None:
     table, numbers, ids = IdTable(), dict[str, int](), list[str]()
-    for which, stays in [*steps, *((number, True) for number in range(20, 20 + more))]:
+    for which, stays in steps:
         name = f"n{which}"
         if name in numbers:
             table.remove(name, ids)
@@ -83,6 +83,10 @@ def test_ids_are_found_as_in_a_dict(steps: list[tuple[int, bool]], more: int) ->
             numbers[name] = len(ids) - 1
             table.add([name], [numbers[name]], ids)
         assert table.find(name, ids) == numbers.get(name, -1)
+    new = {f"n{which}": len(ids) + which for which in range(20, 20 + more)}
+    ids += [""] * 20 + [*new]
+    table.add([*new], [*new.values()], ids)
+    numbers |= new
     assert len(table) == len(numbers)
     assert table.numbers().tolist() == sorted(numbers.values())
     assert all(table.find(name, ids) == number for name, number in numbers.items())
