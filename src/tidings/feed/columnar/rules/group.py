@@ -7,6 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
+from tidings.compiled.jit import TypedKernel
 from tidings.errors import described
 from tidings.feed.columnar.deliveries import CohortDeliveries, IdTables
 from tidings.feed.columnar.event_table import FeatureCache
@@ -51,6 +52,7 @@ from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.model.records import Match
 from tidings.policy import Policy
 
+APPLY_RULES: Final = TypedKernel(apply_rules)
 _LARGEST_BUFFER: Final = 1 << 16
 _FEW: Final = 64
 """Spare rows in the first buffers of a run, besides the expected ones."""
@@ -196,7 +198,7 @@ class RuleGroup:
         progress[layout.JUDGED] = -1
         failed = dict[int, tuple[int, str]]()
         while True:
-            apply_rules(self.arrays, turns, picks, buffers.output)
+            APPLY_RULES(self.arrays, turns, picks, buffers.output)
             turn = int(progress[NEXT])
             if turn == len(turns.row):
                 return self._result(buffers, turns, failed)
