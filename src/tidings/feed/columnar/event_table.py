@@ -321,10 +321,8 @@ class FeatureTable:
         self._part = part
         # No snapshot has the hashes, so that those of the process do.
         self.hashes = EventHashes(part.distance, of_process=True) if measured else None
-        self.id_order, self._rows = (
-            np.zeros(_FIRST_FEATURES, np.int64),
-            np.zeros(_FIRST_FEATURES, np.int64),
-        )
+        self.id_order = np.zeros(_FIRST_FEATURES, np.int64)
+        self._rows = np.full(_FIRST_FEATURES, -1)  # -1 is a slot without features
         self.holders = WeakSet[HoldsSlots]()
         self._band_row = np.full(_FIRST_FEATURES, -1, np.int64)
         self._free_bands: list[int] = []
@@ -417,9 +415,9 @@ class FeatureTable:
         more = size - len(self._events)
         if more > 0:
             self._events += [None] * more
-            for name in ("id_order", "_rows"):
-                setattr(self, name, grown(getattr(self, name), size))
-            self._band_row = np.concatenate([self._band_row, np.full(more, -1)])
+            self.id_order = grown(self.id_order, size)
+            for name in ("_rows", "_band_row"):
+                setattr(self, name, np.concatenate([getattr(self, name), np.full(more, -1)]))
 
 
 class FeatureCache:

@@ -39,7 +39,9 @@ class ComparedEvents:
         compared, places = rows.rules.compared, len(rows.rules.codes.kind)
         self._features = features.table(compared, True) if compared else None
         self.measured = MeasuredGaps(np.full(places, -1), np.zeros(places))
-        self.kept = KeptGaps(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self.kept = KeptGaps(
+            np.zeros(layout.KEPT_WIDTH, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(1)
+        )
 
     @property
     def columns(self) -> FeatureColumns:

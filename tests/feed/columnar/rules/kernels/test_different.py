@@ -13,13 +13,16 @@ from tests.feed.columnar.rules.kernels.test_quota import verdicts_of
 from tidings.feed.columnar.rules.group import RuleGroup
 from tidings.feed.columnar.rules.kernels.different import (
     begin_gaps,
+    is_near_none,
+    measure_all,
     measured_gap,
     nearest_got,
     offer_different,
 )
-from tidings.feed.columnar.rules.kernels.layout import KEPT_TURN, SIZE
-from tidings.feed.columnar.rules.kernels.rings import push_got, reserve_got
+from tidings.feed.columnar.rules.kernels.layout import KEPT_READ, KEPT_TURN, SIZE
+from tidings.feed.columnar.rules.kernels.rings import expire_got, push_got, reserve_got
 from tidings.feed.single import PolicyChooser
+from tidings.model.records import Event
 from tidings.model.values import rounded
 from tidings.rules.different import Different, DifferentState
 
@@ -28,16 +31,16 @@ SLOTS = len(EVENTS)
 DISTANCES: list[Any] = ["overlap", "jaccard", {"name": "overlap", "weights": {"genre": 0.3}}]
 
 
-def group_of(known: int = SLOTS, **rule: Any) -> RuleGroup:
+def group_of(known: int = SLOTS, compare: list[Event] = EVENTS, **rule: Any) -> RuleGroup:
     """Return rows that compare; only the first events are known by more than their ids."""
-    group = rule_group([{"name": "different", "within": "5s", **rule}])
+    group = rule_group([{"name": "different", "within": "5s", **rule}], events=compare)
     events, compared = group._tables.events, group._compared
-    for slot in range(known, SLOTS):
+    for slot in range(known, len(compare)):
         events.objects[slot] = None
-    compared._add(np.arange(SLOTS))
+    compared._add(np.arange(len(compare)))
     size = len(events.us)
     compared.kept = compared.kept._replace(turn=np.zeros(size, np.int64), gap=np.zeros(size))
-    compared.kept.state[:] = -1, 0
+    compared.kept.state[:] = -1, 0, 0
     return group
 
 
@@ -111,11 +114,74 @@ def test_the_last_of_the_nearest_events_is_found(
     left = [(other, us) for other, us in received if us > oldest]
     gaps = [rounded(part.distance.between(EVENTS[slot], EVENTS[other])) for other, _ in left]
     near = [(gap, -place) for place, gap in enumerate(gaps) if gap < least]
-    found = nearest_got(group.arrays, 0, slot, oldest, least)
+    expire_got(group.arrays, 0, oldest)
+    found = nearest_got(group.arrays, 0, slot, least)
     assert (found.place >= 0) == bool(near)
     if near:
         assert (found.gap, -found.place) == min(near)
     assert group.rows.rings[0, SIZE] == len(left)
+
+
+@settings(max_examples=120)
+@given(
+    st.sampled_from(DISTANCES),
+    st.sampled_from([0.2, 0.5, 0.7, 1.0]),
+    st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=2, max_size=12),
+    st.lists(st.sets(st.integers(0, 2), min_size=1), min_size=12, max_size=12),
+    st.sets(st.integers(0, 11)),
+)
+def test_gaps_to_all_events_decide_as_those_to_received_ones(
+    distance: Any,
+    least: float,
+    values: list[tuple[int, ...]],
+    rows: list[set[int]],
+    later: set[int],
+) -> None:
+    """Some events are picked only later: then they are compared with what was received."""
+    events = [
+        Event(f"e{n:02d}", dict(zip(("genre", "mood", "year"), each, strict=True)), n)
+        for n, each in enumerate(values)
+    ]
+    group, output = (
+        group_of(compare=events, known=len(events), distance=distance, min=least),
+        room(),
+    )
+    arrays, states = group.arrays, [state_of(group) for _ in range(3)]
+    for slot, event in enumerate(events):
+        at = event.published_us + (SECOND // 2 if slot in later else 0)
+        begin_gaps(arrays, slot)
+        measure_all(arrays, slot)
+        for row in rows[slot]:
+            put(arrays, 0, slot, at, 0.5, 0.5)
+            pick = pick_of(slot, at, 0.5, events)
+            passes = offer_different(arrays, output, row, 0, 0)
+            assert passes == bool(states[row].offer(pick))
+            if passes:
+                receive(group, row, slot, at)
+                states[row].got(pick)
+
+
+def test_an_event_without_near_ones_is_known_after_much_reading() -> None:
+    group = group_of(known=3)  # e00 and e02 have nothing in common, and e01 half of each
+    arrays, kept = group.arrays, group._compared.kept
+    at = EVENTS[2].published_us
+    for row, slot in ((0, 0), (1, 1)):
+        receive(group, row, slot, at)
+    put(arrays, 0, 2, at, 0.5, 0.5)
+    for _ in range(len(kept.turn)):
+        assert offer_different(arrays, room(), 0, 0, 0)
+        assert kept.least[0] == -math.inf
+    assert offer_different(arrays, room(), 0, 0, 0)
+    assert kept.least[0] == 0.5
+    assert is_near_none(arrays, 0, 2, at)
+    assert not is_near_none(arrays, 0, 2, at + 1)  # the event may be in rings itself
+    assert not is_near_none(arrays, 0, 1, at)
+    read = kept.state[KEPT_READ]
+    assert offer_different(arrays, room(), 1, 0, 0)
+    assert kept.state[KEPT_READ] == read
+    group.rules.codes.least[0] = 0.6
+    assert not is_near_none(arrays, 0, 2, at)
+    assert not offer_different(arrays, room(), 1, 0, 0)
 
 
 def test_distances_are_kept_until_another_event_is_compared() -> None:

@@ -83,6 +83,17 @@ def test_rings_remember_what_was_pushed(values: int, pushes: list[tuple[int, int
                 assert count_ranks_above(arrays, ring, rank) == above
 
 
+def test_ranks_that_differ_in_their_last_bits_are_compared_in_full() -> None:
+    group = quotas(2_000)
+    ranks = [0.5, 0.5 + 2**-52, 0.5 + 2**-50, 0.5 - 2**-53, 0.5 + 2**-20, 0.0, -0.0]
+    for rank in ranks:
+        remember(group, 0, rank)
+    assert remembered(group, 0) == ranks
+    for rank in ranks:
+        above = sum(each > rank for each in ranks)
+        assert count_ranks_above(group.arrays, 0, rank) == above
+
+
 @pytest.mark.parametrize("values", WIDTHS.values())
 def test_a_full_ring_forgets_its_oldest(values: int) -> None:
     group, expected = quotas(values), deque[float](maxlen=REMEMBERED)

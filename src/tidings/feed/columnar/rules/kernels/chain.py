@@ -312,17 +312,21 @@ def take_pick(
 
 
 @inlined
-def prefetch_ring(arrays: RuleArrays, ring: int, kind: int) -> None:
-    """Prefetch the cells that reading a ring needs."""
+def prefetch_ring(arrays: RuleArrays, ring: int, place: int) -> None:
+    """Prefetch the cells that reading the ring of a rule needs."""
     rings, ranks, got = arrays.rings, arrays.ranks, arrays.got
     if rings[ring, RING_CLASS] < 0:
         return
     start, size = int64(rings[ring, RING]), rings[ring, SIZE]
-    if kind == DIFFERENT:
-        last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
-        for cell in range(start, last, SLOTS_IN_LINE):
-            prefetch(got.slot, cell)
-        prefetch(got.slot, last)
+    if arrays.codes.kind[place] == DIFFERENT:
+        prefetch(got.slot, ring_cell(arrays, got.slabs, ring, 0))
+        prefetch(got.slot, ring_cell(arrays, got.slabs, ring, size))
+        # The same event is likely to be picked then, and may be near to none.
+        if arrays.kept.least[0] < arrays.codes.least[place]:
+            last = start + got.slabs.capacity[rings[ring, RING_CLASS]] - 1
+            for cell in range(start, last, SLOTS_IN_LINE):
+                prefetch(got.slot, cell)
+            prefetch(got.slot, last)
         return
     # A full ring overwrites the oldest, any other one writes behind the newest.
     written = ring_cell(arrays, ranks.slabs, ring, 0 if size == REMEMBERED else size)
@@ -354,7 +358,7 @@ def prefetch_pools(arrays: RuleArrays, row: int) -> None:
     """Prefetch the rings of a row, and the values that its lists are sorted by."""
     lists, held_pool, codes = arrays.lists, arrays.held, arrays.codes
     for place in range(arrays.chain.ringed):
-        prefetch_ring(arrays, row * arrays.chain.ringed + place, codes.kind[place])
+        prefetch_ring(arrays, row * arrays.chain.ringed + place, place)
     for line in range(row * len(codes.kind) + arrays.chain.holding, (row + 1) * len(codes.kind)):
         if lists[line, SLAB_CLASS] >= 0:
             start, held = int64(lists[line, SLAB]), lists[line, HELD]

@@ -171,14 +171,19 @@ class KeptGaps(NamedTuple):
     """Distances from one event to others, by their slots.
 
     One event is picked for many subscribers in a row, and most of them got the same others before.
+    Once as much has been read of their rings as there are events, all gaps are measured: mostly no
+    event is near, and the other rings need not be read.
     """
 
-    state: Int64s  # KEPT_SLOT: whose distances these are, or -1; KEPT_TURN: their number
+    state: Int64s  # KEPT_SLOT: whose distances these are, or -1; KEPT_TURN: their number; KEPT_READ
     turn: Int64s  # by slot: the number for which the gap was measured
     gap: Float64s
+    least: Float64s  # one number: the least gap to another event; -inf until all are measured
 
 
-KEPT_SLOT, KEPT_TURN = range(2)
+KEPT_SLOT, KEPT_TURN, KEPT_READ = range(3)
+"""KEPT_READ: how many entries of rings have been compared with the event."""
+KEPT_WIDTH: Final = 3
 
 
 class RuleArrays(NamedTuple):
