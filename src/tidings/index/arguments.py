@@ -50,6 +50,8 @@ def number(label: str, value: Any) -> float:
 
 def count(label: str, value: Any, low: int = 0) -> int:
     """Return an integer of at least `low`."""
+    if type(value) is int and value >= low:  # as it nearly always is; a search takes 1.5 us
+        return value
     try:
         integer = int.__int__(value) if isinstance(value, int) else operator.index(value)
     except Exception:  # noqa: BLE001 - the methods of a foreign class
