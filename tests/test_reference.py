@@ -167,7 +167,7 @@ def test_the_tables_of_mail_are_documented() -> None:
     listed = set(first_column(section(MAIL, "## The mail server")))
     assert listed == {"[mail]", *smtp._KEYS}
     listed = set(first_column(section(MAIL, "## What goes where")))
-    assert listed | {"id"} == {"kind", "address", *person_channel._OPTIONAL}
+    assert listed == {"kind", "address", "start", *person_channel._OPTIONAL}
     assert words(row_of(MAIL, "kind")) == set(person_channel.KINDS)
     assert set(person_channel.EVERY) <= words(row_of(MAIL, "every"))
     for part, default in card._DEFAULTS.items():
