@@ -214,6 +214,26 @@ def test_settings_that_change_open_the_sender_again(file_store: Store) -> None:
     assert opened == [None, "b"]
 
 
+@pytest.mark.parametrize("status", [Status.LATER, Status.FAILED, Status.GONE])
+def test_settings_that_change_while_something_is_sent_end_the_rest(
+    store: Store, status: Status
+) -> None:
+    """As when an address is verified while its channel looks whether it may send."""
+    later_us, key = 2**52, add(store)
+
+    def answer(_: Message) -> Outcome:
+        store.channels.change_settings(key, {"verified": True})
+        return Outcome(status, "old settings", until_us=later_us)
+
+    old, new = Fake(answer=answer), Fake()
+    openers = {"fake": lambda channel: new if channel.settings else old}
+    with sending(store, openers):
+        deliver(store, 0, *EVENTS)
+        eventually(lambda: new.taken == EVENTS)
+    channel = get(store, key)
+    assert (channel.failures, channel.disabled, channel.next_us) == (0, None, 0)
+
+
 def test_a_rate_limits_messages_per_second() -> None:
     rate = SendRate(10.0, filled_at=100.0)
     assert rate.most(50, 100.0) == 1

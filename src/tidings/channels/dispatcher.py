@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Event as Flag
 from traceback import format_tb
@@ -24,7 +24,7 @@ from tidings.channels.sender import Message, OpenSender, Outcome, Sender, Status
 from tidings.errors import StoreError, TidingsError, described, shown
 from tidings.model.values import SECOND_US
 from tidings.store import Store
-from tidings.store.channels import Channel
+from tidings.store.channels import Channel, Channels
 from tidings.store.outbox import Outbox, OutboxEntry, PageProgress
 from tidings.store.protocol import Transactions
 
@@ -264,9 +264,9 @@ class Dispatcher:
         _log(channel, progress)
 
         def note(store: Transactions) -> Channel | None:
-            outbox = Outbox(store)
-            going = outbox.note(channel.key, self._owner, progress)
-            if going is not None and progress.next_us == 0 and not is_last:
+            outbox, noted = Outbox(store), _without_old_rest(store, channel, progress)
+            going = outbox.note(channel.key, self._owner, noted)
+            if going is not None and noted.next_us == 0 and not is_last:
                 return going
             outbox.release(channel.key, self._owner)
             return None
@@ -281,6 +281,21 @@ class Dispatcher:
 
     def _now_us(self) -> int:
         return int(self._clock() * SECOND_US)
+
+
+def _without_old_rest(
+    store: Transactions, channel: Channel, progress: PageProgress
+) -> PageProgress:
+    """Return the outcome of a page without the rest of the channel if its settings have changed.
+
+    The reason to rest was that of the old settings, such as an address that was not verified.
+    """
+    if not (progress.next_us or progress.disabled):
+        return progress
+    current = Channels(store).get(channel.key)
+    if current is None or current.settings == channel.settings:
+        return progress
+    return replace(progress, failures=0, reason=None, next_us=0, disabled=None)
 
 
 def _log(channel: Channel, progress: PageProgress) -> None:
