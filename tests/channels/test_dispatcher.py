@@ -215,10 +215,10 @@ def test_settings_that_change_open_the_sender_again(file_store: Store) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.LATER, Status.FAILED, Status.GONE])
-def test_settings_that_change_while_something_is_sent_end_the_rest(
+def test_settings_that_change_while_something_is_sent_end_the_backoff(
     store: Store, status: Status
 ) -> None:
-    """As when an address is verified while its channel looks whether it may send."""
+    """For example, an address is verified while the dispatcher still finds it unverified."""
     later_us, key = 2**52, add(store)
 
     def answer(_: Message) -> Outcome:

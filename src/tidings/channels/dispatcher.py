@@ -264,7 +264,7 @@ class Dispatcher:
         _log(channel, progress)
 
         def note(store: Transactions) -> Channel | None:
-            outbox, noted = Outbox(store), _without_old_rest(store, channel, progress)
+            outbox, noted = Outbox(store), _without_stale_backoff(store, channel, progress)
             going = outbox.note(channel.key, self._owner, noted)
             if going is not None and noted.next_us == 0 and not is_last:
                 return going
@@ -283,12 +283,12 @@ class Dispatcher:
         return int(self._clock() * SECOND_US)
 
 
-def _without_old_rest(
+def _without_stale_backoff(
     store: Transactions, channel: Channel, progress: PageProgress
 ) -> PageProgress:
-    """Return the outcome of a page without the rest of the channel if its settings have changed.
+    """Return the progress without its back-off if the channel's settings changed meanwhile.
 
-    The reason to rest was that of the old settings, such as an address that was not verified.
+    The reason to back off belongs to the old settings, such as an address not yet verified.
     """
     if not (progress.next_us or progress.disabled):
         return progress
